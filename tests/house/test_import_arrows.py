@@ -90,7 +90,7 @@ LAYERS = {
         ("contracts", "interfaces"),
         ("hookspecs", "space"),
         ("evaluation", "regression"),
-        ("cache", "strategies"),
+        ("cache", "recorded_space", "strategies"),
         ("executors",),
         ("search", "report"),
         ("cli", "plugin"),

@@ -26,8 +26,7 @@ def rpl_strategies() -> tuple[Strategy, ...]:
 @hookimpl
 def rpl_executors() -> tuple[Executor, ...]:
     from rpl_autotune.executors.dask_cluster import DaskExecutor
-    from rpl_autotune.executors.local import LocalExecutor
-    from rpl_autotune.executors.recorded import RecordedExecutor
+    from rpl_autotune.executors.local import LocalExecutor, RecordedExecutor
 
     return (LocalExecutor(), DaskExecutor(), RecordedExecutor())
 

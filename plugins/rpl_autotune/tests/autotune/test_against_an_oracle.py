@@ -21,11 +21,9 @@ from rpl_autotune.evaluation.templates import Templates
 from rpl_autotune.interfaces.executor import Executor, ExecutorRequest, Workers
 from rpl_autotune.interfaces.job import Outcome, PluginChoice, Reading, Timing
 from rpl_autotune.interfaces.space import SearchSpace
-from rpl_autotune.search.final import measure_finally
-from rpl_autotune.search.outcome import autotune_document
-from rpl_autotune.search.request import TuningRequest, TuningTools
+from rpl_autotune.search.outcome import autotune_document, measure_finally
+from rpl_autotune.search.request import GuardedWorkers, TuningRequest, TuningTools
 from rpl_autotune.search.tuning import Tuning
-from rpl_autotune.search.workers import GuardedWorkers
 from rpl_autotune.strategies.regression import RegressionStrategy
 
 SIZE, RUNS = 6, 3

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_autotune.executors.failure import worker_error
-from rpl_autotune.executors.local import VISIBLE_DEVICES
+from rpl_autotune.executors.local import VISIBLE_DEVICES, worker_error
 from rpl_autotune.interfaces.executor import Executor, Workers
 from rpl_autotune.interfaces.job import Job, Outcome, Reading
 from rpl_core.errors import MissingError, UsageError

@@ -1,4 +1,4 @@
-"""The executor `local`: one worker process for each device of this machine, one job at a time on each."""
+"""Executors of this machine: a worker process for each device, or a recorded space."""
 
 from __future__ import annotations
 
@@ -10,21 +10,32 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_autotune.executors.failure import worker_error
 from rpl_autotune.interfaces.executor import Executor, Workers
-from rpl_autotune.interfaces.job import Outcome
-from rpl_core.errors import RplError
+from rpl_autotune.interfaces.job import Outcome, Reading
+from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
 
 if TYPE_CHECKING:
     from rpl_autotune.interfaces.executor import ExecutorRequest
     from rpl_autotune.interfaces.job import Job
+    from rpl_autotune.recorded_space import RecordedSpace
 
-__all__ = ["VISIBLE_DEVICES", "LocalExecutor"]
+
+_KINDS: dict[int, type[RplError]] = {64: UsageError, 65: BadDataError, 69: MissingError}
+
+
+def worker_error(device: str, fact: str, exit_code: int) -> RplError:
+    """The error of a worker with its exit code kept."""
+    return _KINDS.get(exit_code, RplError)(f"{device}: {fact}")
+
+
+# The executor `local`: one worker process for each device of this machine, one job at a time on each.
 
 #: How ROCm is told which GPUs a process may see (ROCm documentation, "GPU isolation techniques").
 VISIBLE_DEVICES = "ROCR_VISIBLE_DEVICES"
@@ -155,3 +166,56 @@ def _outcome(device: str, answer: dict[str, Any]) -> Outcome:
     if "error" in answer:
         raise worker_error(device, answer["error"], answer["exit_code"])
     return Outcome.model_validate(answer)
+
+
+# The executor `recorded`: nothing runs, times are those of a recorded space (``--recorded FILE``).
+
+
+class RecordedExecutor(Executor):
+    """Answers from a cache file of Kernel Tuner or a T4 file: to try strategies without a GPU."""
+
+    name = "recorded"
+    summary = "answers from a recorded space instead of running anything (--recorded FILE)"
+
+    def open(self, request: ExecutorRequest) -> Workers:
+        from rpl_autotune.recorded_space import read_recorded
+
+        if request.recording is None or request.space is None:
+            raise UsageError(
+                "the executor 'recorded' needs a recorded space", next_step="add --recorded FILE"
+            )
+        return _RecordedWorkers(read_recorded(Path(request.recording)), request)
+
+
+class _RecordedWorkers(Workers):
+    def __init__(self, recorded: RecordedSpace, request: ExecutorRequest) -> None:
+        assert request.space is not None
+        self._device = recorded.device or "recorded device"
+        self._space = request.space
+        self._recorded = recorded
+        self._done: deque[Outcome] = deque()
+
+    def devices(self) -> tuple[str, ...]:
+        return (self._device,)
+
+    def submit(self, job: Job) -> None:
+        readings = tuple(self._reading(variant.index) for variant in job.variants)
+        self._done.append(Outcome(number=job.number, device=self._device, readings=readings))
+
+    def _reading(self, index: int) -> Reading:
+        result = self._recorded.result(self._space.values(index))
+        if result is None:
+            return Reading(index=index, state="failed", reason="the recording has no such configuration")
+        if result.time_ms is None:
+            return Reading(index=index, state="failed", reason=result.reason or "it failed when recorded")
+        # The file's own time, whatever it was made from: its smallest one is the best that can be found.
+        return Reading(index=index, state="ok", times_ms=(result.time_ms,), origin="measured")
+
+    def wait(self, timeout_s: float | None) -> tuple[Outcome, ...]:
+        _ = timeout_s
+        done = tuple(self._done)
+        self._done.clear()
+        return done
+
+    def close(self) -> None:
+        self._done.clear()

@@ -6,13 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rpl_autotune.interfaces.executor import Workers
+from rpl_autotune.interfaces.job import Outcome
+from rpl_core.model.value_checks import require_value
+from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_autotune.cache.store import Cache
+    from rpl_autotune.cache import Cache
     from rpl_autotune.evaluation.templates import Templates
     from rpl_autotune.interfaces.executor import Executor, ExecutorRequest
-    from rpl_autotune.interfaces.job import PluginChoice, Timing
+    from rpl_autotune.interfaces.job import Job, PluginChoice, Timing
     from rpl_autotune.interfaces.space import SearchSpace
     from rpl_autotune.interfaces.strategy import Strategy
 
@@ -60,3 +64,37 @@ class TuningTools:
     cache: Cache | None
     note: Callable[[str], None] = _say_nothing
     step: Callable[[str], None] = _say_nothing
+
+
+# The workers of an executor inside the boundary: what they do wrong names their plugin.
+
+
+class GuardedWorkers(Workers):
+    """Passes every call on and looks at the answer."""
+
+    def __init__(self, workers: Workers, plugin: str, what: str) -> None:
+        self._workers = workers
+        self._plugin = plugin
+        self._what = what
+
+    def devices(self) -> tuple[str, ...]:
+        with plugin_boundary(self._plugin, self._what):
+            return tuple(require_value(device, str) for device in self._workers.devices())
+
+    def submit(self, job: Job) -> None:
+        with plugin_boundary(self._plugin, self._what):
+            self._workers.submit(job)
+
+    def wait(self, timeout_s: float | None) -> tuple[Outcome, ...]:
+        with plugin_boundary(self._plugin, self._what):
+            outcomes = tuple(require_value(outcome, Outcome) for outcome in self._workers.wait(timeout_s))
+            if not all(outcome.readings for outcome in outcomes):
+                raise ValueError("an outcome without a reading")
+            return tuple(
+                outcome.model_copy(update={"readings": tuple(one.checked() for one in outcome.readings)})
+                for outcome in outcomes
+            )
+
+    def close(self) -> None:
+        with plugin_boundary(self._plugin, self._what):
+            self._workers.close()

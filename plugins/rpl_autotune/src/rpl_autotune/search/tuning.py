@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_autotune.cache.store import CachedReading, CacheKey
+from rpl_autotune.cache import CachedReading, CacheKey
 from rpl_autotune.contracts.autotune import DevicePart, EvaluationPart
-from rpl_autotune.evaluation.digests import command_digest
+from rpl_autotune.evaluation.templates import command_digest
 from rpl_autotune.interfaces.job import Job, Outcome, Reading
 from rpl_autotune.interfaces.strategy import Evaluated, Proposed, StrategyRequest
 from rpl_core.errors import ApplicationError, BadDataError, PluginError

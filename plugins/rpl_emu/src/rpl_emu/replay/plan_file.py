@@ -24,8 +24,7 @@ def write_plan(memory: PlainMemory, path: Path, code: Path | None = None) -> Non
 
 
 def _lines(memory: PlainMemory, path: Path, code: Path | None) -> Iterator[tuple[str, ...]]:
-    from rpl_vmreplay.replay.captured_code import captured_code
-    from rpl_vmreplay.replay.code_pointers import code_pointers, image_of, may_call_pointers
+    from rpl_vmreplay.replay.captured_code import captured_code, code_pointers, image_of, may_call_pointers
 
     capture = memory.capture
     launch, extras = capture.dispatch, capture.extras

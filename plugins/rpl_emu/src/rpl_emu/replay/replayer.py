@@ -151,7 +151,7 @@ class EmulatedReplayer(Replayer):
 
 def _isa_problem(capture: Capture, request: ReplayRequest) -> str | None:
     """Which of the capture's word, its code and what takes its place is not for the emulator."""
-    from rpl_vmreplay.capture.isa import isa_problem
+    from rpl_vmreplay.capture.wholeness import isa_problem
     from rpl_vmreplay.replay.captured_code import captured_code, target_of
 
     parts = [

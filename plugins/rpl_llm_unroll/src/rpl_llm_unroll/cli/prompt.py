@@ -39,6 +39,6 @@ def prompt(context: click.Context, /, source: Path, application: tuple[str, ...]
     rpl prompt saxpy.hip "./saxpy 100" --roofline
     rpl prompt saxpy.hip --from rpl-runs/latest --compact
     """
-    from rpl_llm_unroll.prompt.print import print_prompt
+    from rpl_llm_unroll.cli.prompt_command import print_prompt
 
     print_prompt(context, source, application, chosen_form(flags), flags)

@@ -13,20 +13,18 @@ import re
 import time
 import zlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rpl_autotune.contracts.space_file import LARGEST_WHOLE, PARAMETER_NAME, SpaceDescription
+from rpl_autotune.contracts.autotune import LARGEST_WHOLE, PARAMETER_NAME, SpaceDescription
 from rpl_core.errors import BadDataError
 from rpl_core.files.bounded import read_regular
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rpl_autotune.contracts.autotune import AutotuneDocument
     from rpl_autotune.interfaces.space import SearchSpace, Value
 
-__all__ = ["RecordedResult", "RecordedSpace", "read_recorded", "write_kernel_tuner_cache", "write_t4"]
 
 _MOST_BYTES = 1 << 30
 #: Older cache files mark a failure by a time of 1e20.

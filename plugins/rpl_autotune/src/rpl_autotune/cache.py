@@ -10,11 +10,13 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from rpl_autotune.evaluation.digests import text_digest
+from rpl_autotune.evaluation.templates import text_digest
 from rpl_autotune.interfaces.job import Reading
 from rpl_core.errors import BadDataError
 from rpl_core.files.bounded import open_regular
@@ -23,13 +25,9 @@ from rpl_core.text.secrets import masked_words
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
     from rpl_autotune.interfaces.job import Timing, Variant
     from rpl_autotune.interfaces.space import Value
 
-__all__ = ["Cache", "CacheKey", "CachedReading"]
 
 _VERSION = 1
 #: A measurement takes some kilobytes; a million of them are far above what anybody searches (chosen).
