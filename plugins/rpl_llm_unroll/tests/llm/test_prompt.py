@@ -320,7 +320,7 @@ def test_the_thread_trace_chooses_the_loop(looping, rpl_require):
     request = _request(binary=looping)
     whole = _section(request, "Machine code")
     row = request.documents["profile"]["kernels"][0]["att"]["hot_instructions"][0]
-    from rpl_codeobject.instructions.disassembly import disassemble
+    from rpl_codeobject.disassembly import disassemble
     from rpl_codeobject.reading.read import read_code_objects
 
     (code,) = read_code_objects(looping)
@@ -342,7 +342,7 @@ def test_a_program_without_device_code_is_said_to_be_so(tmp_path):
 
 
 def test_without_a_disassembler_it_says_so(looping_or_none, monkeypatch):
-    monkeypatch.setattr("rpl_codeobject.instructions.disassembly.DISASSEMBLERS", ())
+    monkeypatch.setattr("rpl_codeobject.disassembly.DISASSEMBLERS", ())
     text = _section(attrs.evolve(_request(), binary=looping_or_none), "Machine code")
     assert text == "not collected: no llvm-objdump found"
 

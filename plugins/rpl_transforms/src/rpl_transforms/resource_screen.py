@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_codeobject.comparing.compare import compare_code_objects
-from rpl_codeobject.instructions.disassembly import disassemble
-from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instructions
+from rpl_codeobject.comparing import compare_code_objects
+from rpl_codeobject.disassembly import IsaVerdict, compare_instructions, disassemble
 from rpl_codeobject.reading.read import code_objects_from
 from rpl_codeobject.values import CodeObject
 from rpl_core.errors import InterruptedRunError, RplError

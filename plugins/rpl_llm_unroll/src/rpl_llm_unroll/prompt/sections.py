@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.dag import SpeedupForecastPart
     from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
     from rpl_analysis.contracts.roofline import KernelRooflineDoc, RoofPart
-    from rpl_codeobject.instructions.disassembly import Instruction
-    from rpl_codeobject.instructions.machine_loops import MachineLoop
+    from rpl_codeobject.disassembly import Instruction, MachineLoop
     from rpl_codeobject.values import CodeObject
     from rpl_llm_unroll.prompt.figures import RunFacts
 
@@ -211,7 +210,7 @@ def machine_code_section(binary: Path | None, facts: RunFacts) -> Section:
 def _find_code(binary: Path, facts: RunFacts) -> _Code | None:
     """The kernel's instructions for the device of the run, else of the first code object that has it."""
     from rpl_codeobject.demangle import demangled
-    from rpl_codeobject.instructions.disassembly import disassemble, find_disassembler
+    from rpl_codeobject.disassembly import disassemble, find_disassembler
     from rpl_codeobject.reading.read import read_code_objects
 
     objects = read_code_objects(binary)
@@ -246,7 +245,7 @@ def _hot_texts(facts: RunFacts) -> Counter[str]:
 
 
 def _extract(code: _Code, hot: Counter[str]) -> str:
-    from rpl_codeobject.instructions.machine_loops import find_machine_loops
+    from rpl_codeobject.disassembly import find_machine_loops
 
     every = find_machine_loops(code.instructions)
     loops = _innermost(every)

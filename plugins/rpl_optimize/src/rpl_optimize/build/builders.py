@@ -95,7 +95,7 @@ class ProgramBuilder:
 
 def _looked_at(build: Build) -> BuiltProgram | BuildFailure:
     """The build with its device code; a failure where it is no program for a GPU."""
-    from rpl_codeobject.instructions.digest import code_digest
+    from rpl_codeobject.reading.exported import code_digest
     from rpl_codeobject.reading.read import read_code_objects
 
     try:

@@ -20,7 +20,7 @@ from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceRep
 from rpl_vmreplay.compare.optimizer_options import CAPTURE, SANITIZE, VARY_INPUTS, VARY_SECONDS
 
 if TYPE_CHECKING:
-    from rpl_codeobject.instructions.disassembly import Instruction
+    from rpl_codeobject.disassembly import Instruction
     from rpl_optimize.interfaces.equivalence import EquivalenceRequest
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.compare.judge import Subjects
@@ -359,7 +359,7 @@ def compare_on_varied_inputs(
 
 def choose(capture: Capture, subjects: Subjects, limits: Limits) -> tuple[Chosen, bool]:
     """The inputs, and whether the kernel's waves work together."""
-    from rpl_codeobject.instructions.disassembly import disassemble_all
+    from rpl_codeobject.disassembly import disassemble_all
     from rpl_codeobject.reading.read import read_code_objects
     from rpl_vmreplay.capture.plain_memory import PlainMemory
     from rpl_vmreplay.inputs.arguments import varied_arguments

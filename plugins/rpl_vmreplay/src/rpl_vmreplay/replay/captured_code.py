@@ -175,8 +175,7 @@ def captured_code(capture: Capture) -> LaunchCode:
 def other_code(capture: Capture, path: Path) -> LaunchCode:
     """What takes the place of the captured code. Raises BadDataError when launches of the captured kernel
     don't fit it, as `rpl abi-diff` judges."""
-    from rpl_codeobject.comparing.compare import compare_code_objects
-    from rpl_codeobject.comparing.difference import Severity
+    from rpl_codeobject.comparing import Severity, compare_code_objects
 
     name = capture.kernel_name
     before, after = captured_code(capture), _code_in(path, name)

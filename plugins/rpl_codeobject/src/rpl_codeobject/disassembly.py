@@ -1,6 +1,6 @@
-"""Instructions of a code object's kernels, by LLVM's disassembler; nothing is executed.
+"""Instructions of a code object's kernels, by LLVM's disassembler, their loops, and how those of two differ.
 
-Byte addresses and branch targets come from the comment that ``llvm-objdump`` writes behind each line.
+Nothing is executed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,10 @@ import re
 import shutil
 import subprocess
 import tempfile
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Collection, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +20,8 @@ from rpl_core.errors import BadDataError, MissingError
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from rpl_codeobject.values import CodeObject
+
 
 #: Searched on PATH in this order, then in ROCm's default place.
 DISASSEMBLERS = ("llvm-objdump-22", "llvm-objdump", "/opt/rocm/llvm/bin/llvm-objdump")
@@ -133,3 +136,107 @@ def _objdump(tool: Path, elf: bytes, selection: list[str]) -> str:
             f"{tool} refused the code object", cause=problem[-1] if problem else "it gave no reason"
         )
     return done.stdout.decode("utf-8", "replace")
+
+
+# Loops of a kernel's machine code: what backward branches span, with the instructions inside.
+
+#: Mean depth of nested loops, which each list what is inside (chosen; source code has a few).
+_DEEPEST = 100
+
+
+@frozen
+class MachineLoop:
+    """``head`` and ``end`` are byte offsets of the first and last instruction.
+
+    ``shape`` lists the mnemonics in order: registers and offsets differ between builds, these don't.
+    """
+
+    head: int
+    end: int
+    shape: tuple[str, ...]
+
+    @property
+    def counts(self) -> Counter[str]:
+        return Counter(self.shape)
+
+
+def find_machine_loops(instructions: Sequence[Instruction]) -> tuple[MachineLoop, ...]:
+    """One loop per target of a backward branch, up to its last such branch; by address."""
+    ends: dict[int, int] = {}
+    for instruction in instructions:
+        if instruction.target is not None and instruction.target <= instruction.address:
+            ends[instruction.target] = max(ends.get(instruction.target, 0), instruction.address)
+    places = [instruction.address for instruction in instructions]  # ascending
+    spans = [(bisect_left(places, head), bisect_right(places, end)) for head, end in sorted(ends.items())]
+    if sum(last - first for first, last in spans) > _DEEPEST * len(places):
+        raise BadDataError(
+            f"{len(spans)} loops that lie in each other {_DEEPEST} deep and deeper",
+            cause="damaged, or code of no compiler",
+        )
+    mnemonics = tuple(instruction.mnemonic for instruction in instructions)
+    return tuple(
+        MachineLoop(head, end, mnemonics[first:last])
+        for (head, end), (first, last) in zip(sorted(ends.items()), spans, strict=True)
+    )
+
+
+# Whether an edit of a loop reached the machine code, judged from both builds' instructions.
+
+
+class IsaVerdict(str, Enum):
+    """``outside_loops``: instructions differ, yet every loop is the same as before."""
+
+    IDENTICAL = "identical"
+    OUTSIDE_LOOPS = "outside_loops"
+    LOOPS_CHANGED = "loops_changed"
+
+
+@frozen
+class IsaDiff:
+    """Loops that only one side has, and instruction counts of the whole kernel."""
+
+    verdict: IsaVerdict
+    before: tuple[MachineLoop, ...]
+    after: tuple[MachineLoop, ...]
+    instructions_before: int
+    instructions_after: int
+
+    def sentence(self) -> str:
+        """The evidence in one line."""
+        if self.verdict is IsaVerdict.IDENTICAL:
+            return f"the same {self.instructions_before} instructions as before: the edit changed nothing"
+        if self.verdict is IsaVerdict.OUTSIDE_LOOPS:
+            return "instructions changed, but no loop did"
+        return f"loops of {_sizes(self.before)} became loops of {_sizes(self.after)} instructions"
+
+
+def compare_instructions(before: Sequence[Instruction], after: Sequence[Instruction]) -> IsaDiff:
+    """Compare one kernel's code of two builds; loops are matched by their mnemonics, not by place."""
+    old, new = find_machine_loops(before), find_machine_loops(after)
+    gone, come = _unmatched(old, new), _unmatched(new, old)
+    if gone or come:
+        verdict = IsaVerdict.LOOPS_CHANGED
+    elif _plain(before) == _plain(after):
+        verdict = IsaVerdict.IDENTICAL
+    else:
+        verdict = IsaVerdict.OUTSIDE_LOOPS
+    return IsaDiff(verdict, gone, come, len(before), len(after))
+
+
+def _unmatched(loops: Sequence[MachineLoop], others: Sequence[MachineLoop]) -> tuple[MachineLoop, ...]:
+    available = Counter(loop.shape for loop in others)
+    unmatched = []
+    for loop in loops:
+        if available[loop.shape]:
+            available[loop.shape] -= 1
+        else:
+            unmatched.append(loop)
+    return tuple(unmatched)
+
+
+def _plain(instructions: Sequence[Instruction]) -> list[tuple[str, str, int | None]]:
+    return [(i.mnemonic, i.operands, i.target) for i in instructions]
+
+
+def _sizes(loops: Sequence[MachineLoop]) -> str:
+    return ", ".join(str(len(loop.shape)) for loop in loops) or "no"

@@ -31,16 +31,14 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from rpl_codeobject.disassembly import Instruction
 
-    from rpl_codeobject.instructions.disassembly import Instruction
-
-__all__ = ["Cooperation", "cooperation_changes", "cooperation_kinds", "cooperation_of"]
 
 _BARRIER, _LOAD, _STORE = "barrier", "load of LDS", "store to LDS"
 _KINDS = {
