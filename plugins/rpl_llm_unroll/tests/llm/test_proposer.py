@@ -13,7 +13,7 @@ from rpl_llm_unroll.exchange import Answer, Message, Usage
 from rpl_llm_unroll.proposers import LlmProposer
 from rpl_optimize.interfaces.proposer import Attempt
 from rpl_optimize.transform import apply_edits
-from rpl_testkit.contracts.optimizer_parts import assert_proposer
+from rpl_testkit.contracts.optimizer import assert_proposer
 from rpl_testkit.llm_server import Scripted
 
 from .conftest import KEY
