@@ -1,6 +1,10 @@
 """How fast the emulator runs kernels: wave-instructions per second, bytes copied, threads.
 
     python benchmarks/emulator.py build/native/emu/rpl-emu [--cpu avx2] [--repeat 5]
+    python benchmarks/emulator.py build/native/emu/rpl-emu --against other/native/emu/rpl-emu
+
+The second tells, kernel by kernel, the CPU time of one build over that of another, in turns: what a change
+costs, such as marking the distinct lines that bytes over HBM's peak need (`TouchedLines`).
 
 Rates count the CPU's time, the gain of two threads counts the clock; best of some runs. Nothing of it says
 how fast a GPU is.
@@ -85,6 +89,7 @@ def main() -> None:
     parser.add_argument("program", type=Path)
     parser.add_argument("--cpu", default="")
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--against", type=Path, help="another rpl-emu: print ratios of CPU time")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         source, code, given = (Path(folder) / name for name in ("k.hip", "k.hsaco", "in.bin"))
@@ -96,19 +101,39 @@ def main() -> None:
         rates = []
         for kernel, (groups, out) in KERNELS.items():
             arguments = (f"zeros:{groups * 256 * out}", f"file:{given}")
+            if options.against:
+                rates.append(ratio(options, (code, kernel), groups, arguments))
+                print(f"{kernel:12} {rates[-1]:.3f}", flush=True)
+                continue
             one, clock, instructions = measure(options, (code, kernel), groups, arguments, 1)
             _, clock_of_two, _ = measure(options, (code, kernel), groups, arguments, 2)
             rates.append(instructions / one / 1e6)
             copied = f", {groups * 256 * out / one / 1e9:.2f} GB/s copied" if kernel == COPIED else ""
             line = f"{kernel:12} {rates[-1]:7.1f} M wave-instructions/s"
             print(f"{line}, two threads {clock / clock_of_two:.2f}x{copied}", flush=True)
-        print(f"median {statistics.median(rates):.1f} M wave-instructions/s")
+        unit = "of the CPU time" if options.against else "M wave-instructions/s"
+        print(f"median {statistics.median(rates):{'.3f' if options.against else '.1f'}} {unit}")
 
 
 def numbers(count: int) -> bytes:
     """Random bytes: halves from 0.5 to 1, and as floats no denormal, which CPUs take longer for."""
     halves = array.array("H", random.Random(1).randbytes(count))
     return array.array("H", (0x3800 | half & 0x3FF for half in halves)).tobytes()
+
+
+def ratio(
+    options: argparse.Namespace, code: tuple[Path, str], groups: int, arguments: tuple[str, ...]
+) -> float:
+    """Median over pairs of runs, which of the two goes first taking turns."""
+    found = []
+    for i in range(options.repeat):
+        pair = [options.program, options.against]
+        took = {}
+        for program in reversed(pair) if i % 2 else pair:
+            one = argparse.Namespace(program=program, cpu=options.cpu, repeat=1)
+            took[program] = measure(one, code, groups, arguments, 1)[0]
+        found.append(took[options.program] / took[options.against])
+    return statistics.median(found)
 
 
 def measure(

@@ -12,6 +12,7 @@ from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.trace import Agent
 from rpl_core.plugins.packages import missing_provider, provider_of
+from rpl_core.text.alike import did_you_mean
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -41,12 +42,12 @@ def named_device(name: str, models: Sequence[DeviceModel]) -> DeviceModel:
     family = [model for model in models if model.architecture.lower() == wanted]
     if family:
         return family[0] if len(family) == 1 else common_model(family[0].architecture, family)
-    known = sorted({m.architecture for m in models}) + sorted(m.name for m in models)
+    known = dict.fromkeys((*sorted({m.architecture for m in models}), *sorted(m.name for m in models)))
     if package := provider_of("devices", wanted):
         told = f"device {name!r} comes from {package}, which is not installed or not loaded"
         raise MissingError(told, next_step=f"pip install {package}")
     raise MissingError(
-        f"device {name!r} is unknown; known: {', '.join(known)}"
+        f"device {name!r} is unknown{did_you_mean(name, known)}; known: {', '.join(known)}"
         if known
         else f"device {name!r} is unknown: no device plugin is installed",
         next_step="write a device plugin: `rpl docs plugins/device`",

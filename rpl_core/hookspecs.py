@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.doctor import DoctorCheck
     from rpl_core.interfaces.document import DocumentContract, DocumentSection
+    from rpl_core.interfaces.executor import Executor
     from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.renderer import Renderer
@@ -165,6 +166,18 @@ def rpl_renderers(config: Mapping[str, Any]) -> tuple[Renderer, ...] | None:
     :return: renderers; ``--format NAME`` picks one by its name.
 
     Order: plugin name, then as returned. Isolation: per renderer; fatal only for the chosen one.
+    """
+
+
+@hookspec
+def rpl_executors(config: Mapping[str, Any]) -> tuple[Executor, ...] | None:
+    """Offer places where tasks run: ranks of a job are read there, configurations measured.
+
+    Called by ``rpl ranks`` and ``rpl autotune``; ``--executor NAME`` picks one.
+
+    :return: executors with unique names.
+
+    Order: plugin name, then as returned. Isolation: per executor; fatal only for the chosen one.
     """
 
 

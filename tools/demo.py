@@ -120,7 +120,7 @@ def _whole(folder: Path, compiler: str, runtime: Path) -> Progress:
     with progress.step("profile the attention pipeline on the emulated device gfx942-emu"):
         show(
             rpl("profile", "--device", "gfx942-emu", "--roofline", "-o", run, "--", *application),
-            until="\n\nNext",
+            until="\n\nSpeed of light",
         )
     kernel = _dominant(run)
     with progress.step(f"isolate its dominant kernel, {kernel}"):
@@ -180,7 +180,7 @@ def _recorded_only(folder: Path) -> Progress:
 
 def _recorded(folder: Path, progress: Progress) -> None:
     with progress.step("profile a recorded synthetic application"):
-        show(rpl("demo", "-o", folder / "synthetic"), until="\n\nNext")
+        show(rpl("demo", "-o", folder / "synthetic"), until="\n\nSpeed of light")
         _report(folder / "synthetic", folder)
 
 
@@ -202,6 +202,12 @@ def _tell(folder: Path, progress: Progress) -> None:
     if launcher := os.environ.get("RPL_REPLAY_LAUNCHER"):
         say(f"  export RPL_REPLAY_LAUNCHER={shlex.quote(launcher)}")
         say(f"\nThen these run without a GPU: rpl replay reserve-check, rpl replay full-vm {folder}/capture")
+    say("\nNow your own program:\n")
+    say("  on a machine with a GPU   rpl profile --roofline -- ./your_app args")
+    say("  a recording that you have rpl profile --from DIR_OR_FILE")
+    if any(path.name == PROGRAM for path in documents):
+        say("  without a GPU, emulated   rpl profile --device gfx942-emu --roofline -- ./your_app args")
+    say("  what to do about it       rpl report; rpl report --format html -o report.html")
 
 
 def _launcher(runtime: Path) -> str:

@@ -14,6 +14,7 @@ from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 if TYPE_CHECKING:
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.document import DocumentContract
+    from rpl_core.interfaces.executor import Executor
 
 RPL_API = 1
 
@@ -47,6 +48,14 @@ def rpl_collectors() -> tuple[Collector, ...]:
     from rpl_core.builtin.timing_only import TimingOnlyCollector
 
     return (TimingOnlyCollector(),)
+
+
+@hookimpl
+def rpl_executors() -> tuple[Executor, ...]:
+    from rpl_core.executors.cluster import DaskExecutor
+    from rpl_core.executors.local import LocalExecutor
+
+    return (LocalExecutor(), DaskExecutor())
 
 
 @hookimpl

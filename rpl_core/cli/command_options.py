@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from rpl_core.cli.completion import completing, device_names, values_of
 from rpl_core.cli.session import session_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 _RECORDED = ("device",)
 
 _OPTIONS = (
-    click.option("--device", metavar="NAME", help="Device family or product, see `rpl devices`."),
+    click.option(
+        "--device",
+        metavar="NAME",
+        help="Device family or product, see `rpl devices`.",
+        shell_complete=completing(device_names),
+    ),
     click.option("--json", "as_json", is_flag=True, help="Print the leading document (profile) on stdout."),
     click.option("--quiet", is_flag=True, help="Print only the runtime in ms."),
 )
@@ -30,7 +36,30 @@ KEEP = click.option("--keep", is_flag=True, help="Keep copies of the recordings 
 
 
 class PluginOptionsCommand(click.Command):
-    """A command that also takes the options which plugins declare for its name."""
+    """A command that also takes the options which plugins declare for its name.
+
+    ``groups`` puts the command's own options under headings of the help, those of plugins come under theirs.
+    """
+
+    def __init__(self, *args: Any, groups: Mapping[str, Sequence[str]] | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._groups = groups or {}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if not self._groups:
+            super().format_options(ctx, formatter)
+            return
+        headings = {name: title for title, names in self._groups.items() for name in names}
+        headings |= {option.key: option.group for option in plugin_options(session_of(ctx), self.name or "")}
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in self._groups}
+        for param in self.get_params(ctx):
+            if (record := param.get_help_record(ctx)) is not None:
+                sections.setdefault(headings.get(str(param.name), "Other"), []).append(record)
+        last = sections.pop("Other", [])  # behind what plugins add
+        for title, records in (*sections.items(), ("Other", last)):
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         own = super().get_params(ctx)
@@ -55,7 +84,10 @@ def _click_option(option: CommandOption[Any]) -> click.Option:
     if option.form is OptionForm.FLAG:
         return click.Option(names, is_flag=True, default=None, help=option.help)
     several = option.form is OptionForm.REPEATED
-    return click.Option(names, multiple=several, metavar=option.metavar, help=option.help)
+    complete = values_of(option)
+    return click.Option(
+        names, multiple=several, metavar=option.metavar, help=option.help, shell_complete=complete
+    )
 
 
 def plugin_options(session: Session, command: str) -> tuple[CommandOption[Any], ...]:

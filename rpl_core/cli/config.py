@@ -23,7 +23,10 @@ def config_group() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def show(context: click.Context, as_json: bool) -> None:
-    """Print value and origin of every setting."""
+    """Print value and origin of every setting.
+
+    Example: rpl config show --json
+    """
     session: Session = session_of(context)
     configuration = session.full_configuration
     resolved = configuration.all()

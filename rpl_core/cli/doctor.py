@@ -23,6 +23,8 @@ def doctor(context: click.Context, as_json: bool) -> int:
     """Look at the installation and name the remedy for everything that is missing.
 
     Exit code 0 when all is well, 69 when something is missing or broken: what it is needed for is shown.
+
+    Example: rpl doctor --json
     """
     from rpl_core.exit_codes import ExitCode
     from rpl_core.interfaces.doctor import DoctorStatus

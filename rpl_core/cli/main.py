@@ -14,6 +14,7 @@ COMMANDS = {
     "plugins": ("rpl_core.cli.plugins:plugins_group", "List plugins and what they contribute."),
     "doctor": ("rpl_core.cli.doctor:doctor", "Tell what is installed, what is missing, what to do."),
     "schema": ("rpl_core.cli.schema:schema", "Print the JSON schema of a document."),
+    "completion": ("rpl_core.cli.completion:completion", "Completion of values for bash, zsh and fish."),
     "config": ("rpl_core.cli.config:config_group", "Show settings and where they come from."),
 }
 

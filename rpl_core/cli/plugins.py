@@ -22,7 +22,7 @@ def plugins_group() -> None:
     pass
 
 
-@plugins_group.command("list", help="List every plugin with its status.")
+@plugins_group.command("list", help="List every plugin with its status.\n\nExample: rpl plugins list --json")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def list_plugins(context: click.Context, as_json: bool) -> None:
@@ -46,7 +46,9 @@ def list_plugins(context: click.Context, as_json: bool) -> None:
     session.output.table(columns, rows)
 
 
-@plugins_group.command("info", help="Show all there is to know about plugin NAME.")
+@plugins_group.command(
+    "info", help="Show all there is to know about plugin NAME.\n\nExample: rpl plugins info rocprofv3"
+)
 @click.argument("name")
 @click.option("--check", is_flag=True, help="End with exit code 1 if anything that it offers can't be used.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

@@ -10,8 +10,19 @@ import click
 from rpl_core.cli.command_options import KEEP, PluginOptionsCommand, analysis_options, require_one_result_form
 from rpl_core.cli.session import session_of
 
+#: Headings of the help with the options below them, by the names of parameters.
+_GROUPS = {
+    "What is recorded": (
+        *("runs", "collector", "roofline", "counters", "api", "recordings", "keep", "time_limit"),
+        *("allow_dangerous_counters", "keep_command"),
+    ),
+    "Analysis": ("device",),
+    "Output": ("output", "as_json", "quiet", "focus_critical"),
+    "Other": ("dry_run", "debug", "help"),
+}
 
-@click.command("profile", cls=PluginOptionsCommand)
+
+@click.command("profile", cls=PluginOptionsCommand, groups=_GROUPS)
 @click.argument("application", nargs=-1, type=click.UNPROCESSED)
 @click.option("--runs", type=int, help="Timing runs (default 3).")
 @click.option("--collector", metavar="NAME", help="Collector to record with.")

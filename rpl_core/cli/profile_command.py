@@ -128,12 +128,15 @@ def record(call: ProfileCall, application: tuple[str, ...]) -> int:
         )
     if request.extra_counters and not request.roofline:
         raise UsageError("--counters adds to the counters of --roofline", next_step="add --roofline")
-    for follow_up in follow_up_collectors(session.host):
-        follow_up.announcement(request.analysis.options)  # raises for options that contradict each other
+    # Raises for options that contradict each other, before anything runs.
+    told = (*([collector] if request.roofline else ()), *follow_up_collectors(session.host))
+    announced = [each.announcement(asked.options) for each in told]
     if call.dry_run:
         session.tell_settings()
         _show_plan(call, plan_only(request, collector, session.host))
         return int(ExitCode.OK)
+    for note in filter(None, announced):
+        session.output.note(f"note: {note}")
     with _progress(call, request) as step:
         recorded = record_application(request, collector, session.host, log_sink(session, call.debug), step)
     return _analyse(call, recorded)

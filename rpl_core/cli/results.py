@@ -76,7 +76,7 @@ def _without_documents(session: Session, *, needed: bool) -> None:
 
 
 def _text(session: Session, documents: Documents, options: Options | None, *, path_first: bool) -> None:
-    from rpl_core.cli.output import text_width
+    from rpl_core.cli.output import emphasised, shows_colours, text_width
     from rpl_core.interfaces.options import Options
     from rpl_core.interfaces.renderer import RenderRequest, SectionOf
     from rpl_core.plugins.packages import provider_of
@@ -91,10 +91,11 @@ def _text(session: Session, documents: Documents, options: Options | None, *, pa
         {name: documents.view(name) for name in documents.names},
         path_first=path_first,
         width=text_width(),
+        terminal=shows_colours(),
         sections=tuple(SectionOf(c.plugin, c.value) for c in catalog.report_sections().contributions),
         options=options or Options(),
     )
-    session.output.raw(rendered(renderers, _TEXT, request))
+    session.output.raw(emphasised(rendered(renderers, _TEXT, request)))
 
 
 def rendered(renderers: NamedContributions[Renderer], name: str, request: RenderRequest) -> str:

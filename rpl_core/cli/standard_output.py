@@ -101,4 +101,8 @@ def say(line: str) -> None:
     """One line on stderr; if even that can't be written, nobody is there to read it."""
     with suppress(OSError):
         if sys.stderr is not None:
+            if sys.stderr.isatty():
+                from rpl_core.cli.output import broken_for
+
+                line = broken_for(sys.stderr, line)
             print(line, file=sys.stderr, flush=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rpl_core.errors import UsageError
+from rpl_core.text.alike import did_you_mean
 
 
 def text(value: Any) -> str:
@@ -69,7 +70,8 @@ def names(value: Any) -> tuple[str, ...]:
 def one_of(*choices: str) -> Callable[[Any], str]:
     def parse(value: Any) -> str:
         if value not in choices:
-            raise UsageError(f"expected one of {', '.join(choices)}, found {value!r}")
+            meant = did_you_mean(str(value), choices)
+            raise UsageError(f"expected one of {', '.join(choices)}, found {value!r}{meant}")
         return str(value)
 
     return parse

@@ -60,6 +60,8 @@ class CommandOption(Generic[T]):
     (``None`` counts as ``PROGRAM``), and from a settings file of somebody else only a ``VALUE`` is taken. A
     ``recorded`` one is kept in the manifest of a run, and later analyses of that run take it over unless told
     otherwise.
+    ``values`` gives what a shell may complete, from the folder of the run that the command would read;
+    ``group`` is the heading of the help that the option stands under.
     ``change_device`` makes the device that is analysed from the one found and a value that is not ``None``,
     ``change_recording`` the recording from the one read.
     """
@@ -75,6 +77,8 @@ class CommandOption(Generic[T]):
     kind: SettingKind | None = None
     recorded: bool = False
     meaning: str | None = attrs.field(default=None, eq=False, repr=False)  # of the setting; else ``help``
+    values: Callable[[Any], Any] | None = attrs.field(default=None, eq=False, repr=False)
+    group: str = attrs.field(default="Analysis", eq=False, repr=False)  # of the help
     change_device: Callable[[Any, Any], Any] | None = attrs.field(default=None, eq=False, repr=False)
     change_recording: Callable[[Any, Any], Any] | None = attrs.field(default=None, eq=False, repr=False)
 

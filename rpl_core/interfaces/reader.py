@@ -42,6 +42,13 @@ class Reader(ABC):
         Looks at headers only (bounded reads), never raises for unknown content, and opens read-only.
         """
 
+    def parts(self, inputs: InputSet) -> tuple[InputSet, ...]:
+        """What of a claimed set can be read by itself, such as the file of each process; by default all.
+
+        Ranks are read part by part, each by another worker; the parts hold the set's files, each once.
+        """
+        return (inputs,)
+
     @abstractmethod
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
         """Read one claimed set. Raises ``BadDataError`` naming the file, the place and what was found."""

@@ -28,7 +28,8 @@ class RenderRequest:
     """The validated documents by name; ``path_first`` puts the critical path before everything else.
 
     ``sections`` are what plugins add. ``timeline`` is what the command makes of the recording for renderers
-    that want it, or ``timeline_reason`` says why not. ``width``: characters that a line of text may have.
+    that want it, or ``timeline_reason`` says why not. ``width``: characters that a line of text may have;
+    ``terminal``: it is for a terminal that may show colours, bold and bars.
     ``options`` are those of plugins that the command was called with. Where the run directory tells,
     ``command`` is the application's, ``recorded`` when and by what, ``files`` a name for what was analysed.
     """
@@ -38,6 +39,7 @@ class RenderRequest:
     timeline: Any = None
     timeline_reason: str | None = None
     width: int = 100
+    terminal: bool = False
     sections: tuple[SectionOf, ...] = ()
     options: Options = attrs.field(factory=Options)
     command: tuple[str, ...] = ()

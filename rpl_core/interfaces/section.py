@@ -35,6 +35,32 @@ Block: TypeAlias = "Paragraph | Table"
 
 
 @frozen
+class Place:
+    """A line of source that a claim points at; ``file`` as the compiler recorded it."""
+
+    file: str
+    line: int
+    text: str
+
+
+@frozen
+class Claim:
+    """What a section adds to the verdict at the beginning of a report, in sentences.
+
+    With ``kernel`` (a recorded name) ``text`` is why that kernel takes its time, and ``step`` and ``command``
+    replace what is advised without the section; ``head`` heads the claim where the kernel has no entry.
+    ``places`` are for editors and code scanning (``rpl report --format sarif``).
+    """
+
+    head: str
+    text: str
+    step: str
+    command: str = ""
+    kernel: str | None = None
+    places: tuple[Place, ...] = ()
+
+
+@frozen
 class SectionRequest:
     """The documents by name, their fields as attributes, and how many characters a line of text may have.
 
@@ -72,6 +98,11 @@ class ReportSection(ABC):
         """
         _ = request
         return None
+
+    def claims(self, request: SectionRequest) -> tuple[Claim, ...]:
+        """What decides the run as far as this section knows, the most important first."""
+        _ = request
+        return ()
 
     def explain(self, request: SectionRequest, kernel: str) -> tuple[Block, ...]:
         """What ``rpl explain`` adds for one kernel. Proposers tell it to language models, too."""

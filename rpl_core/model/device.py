@@ -85,6 +85,9 @@ class Formula:
 
     With ``absent_as_zero`` a counter that was not recorded counts as zero as long as one other was, and
     the result is a lower bound: only for expressions that no counter can make smaller.
+
+    ``consistent`` holds terms of ``max0`` that counters which agree can't make negative: where a launch in
+    which all of them were read does, the result is an estimate.
     """
 
     expression: str
@@ -94,6 +97,7 @@ class Formula:
     absent_as_zero: bool = False
     refinements: tuple[Refinement, ...] = ()
     note: str | None = None  # what a reader must know to use the figure
+    consistent: str | None = None
 
 
 @frozen

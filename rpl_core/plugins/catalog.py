@@ -92,6 +92,7 @@ class Catalog:
     documents = Offered(kinds.DOCUMENTS)
     report_sections = Offered(kinds.SECTIONS)
     renderers = Offered(kinds.RENDERERS)
+    executors = Offered(kinds.EXECUTORS)
     doctor_checks = Offered(kinds.DOCTOR_CHECKS)
 
     def __init__(self, relay: HookRelay, log: DiagnosticLog) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.doctor import DoctorCheck
     from rpl_core.interfaces.document import DocumentContract, DocumentSection
+    from rpl_core.interfaces.executor import Executor
     from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.renderer import Renderer
@@ -142,6 +143,9 @@ RENDERERS: ContributionKind[Renderer] = ContributionKind(
     "output format",
     (f"{_INTERFACES}.renderer:Renderer",),
     required_text=("summary", "suffix"),
+)
+EXECUTORS: ContributionKind[Executor] = ContributionKind(
+    "rpl_executors", "executor", (f"{_INTERFACES}.executor:Executor",)
 )
 DOCTOR_CHECKS: ContributionKind[DoctorCheck] = ContributionKind(
     "rpl_doctor_checks", "doctor check", (f"{_INTERFACES}.doctor:DoctorCheck",)

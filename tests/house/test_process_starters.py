@@ -41,10 +41,8 @@ def test_nothing_beside_the_sandboxed_runner_starts_a_process():
     found = {path.relative_to(PLUGINS).as_posix() for path in files if _starts(path)}
     runner = {f"{RUNNER}/{name}.py" for name in ("application", "confined", "sandbox")}
     # Inside or around it: what lets a command see a built file at another's place, and whether that works.
-    mounts = {
-        f"rpl_optimize/src/rpl_optimize/running/{name}.py" for name in ("program_word", "mount_and_run")
-    }
-    assert found == runner | mounts
+    running = {f"rpl_optimize/src/rpl_optimize/running/{n}.py" for n in ("program_word", "mount_and_run")}
+    assert found == runner | running
 
 
 def test_compilers_are_named_in_one_place():

@@ -32,6 +32,8 @@ SCOPE = (
     "plugins/rpl_att/src/rpl_att/analysis",
     "plugins/rpl_att/src/rpl_att/reading",
     "plugins/rpl_att/src/rpl_att/reduction",
+    "plugins/rpl_torch/src/rpl_torch/analysis",
+    "plugins/rpl_torch/src/rpl_torch/reading",
     "plugins/rpl_codeobject/src/rpl_codeobject/comparing.py",
     "plugins/rpl_codeobject/src/rpl_codeobject/cooperation.py",
     "plugins/rpl_codeobject/src/rpl_codeobject/disassembly.py",

@@ -24,9 +24,11 @@ application on an MI300X. Everything behind it is what a real profile does. Noth
 
 _NEXT: Final = """\
 
+Look again:      rpl report {directory}; rpl explain --run {directory}
+
+Now your own program
 On a recording:  rpl profile --device gfx942 --from DIR_OR_FILE
-On hardware:     rpl profile --device gfx942 --roofline -- ./your_app args
-Look again:      rpl report {directory}; rpl explain --run {directory}"""
+On hardware:     rpl profile --device gfx942 --roofline -- ./your_app args"""
 
 # Every pass writes into a folder of its own, whose name is the name of the recorded one.
 _STANDIN: Final = """\

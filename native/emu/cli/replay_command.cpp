@@ -143,6 +143,7 @@ Settings settings_of(const Options& options) {
   s.limits.seconds = std::strtod(options.one("--timeout", "0").c_str(), nullptr);
   s.limits.seed = parse_number(options.one("--seed", "1"), "--seed");
   s.limits.rounding = rounding_of(options.one("--rounding", "nearest"));
+  s.limits.round_halves = !options.flag("--keep-halves");
   s.limits.order = parse_number(options.one("--order", "0"), "--order");
   if (const std::string edits = options.one("--edits", ""); !edits.empty()) {
     s.edit_ranges = read_ranges(edits + ".ranges");
@@ -256,7 +257,7 @@ class Replay {
 
 int replay_command(int count, char** words) {
   const Options options(count, words, {"--hsaco", "--out", "--edits", "--iterations", "--max-instructions", "--timeout", "--seed", "--order", "--rounding", "--llvm", "--cpu", "--memory-limit"},
-                        {"--no-recopy", "--sanitize", "--patch-hidden-args", "--json"});
+                        {"--no-recopy", "--sanitize", "--patch-hidden-args", "--keep-halves", "--json"});
   if (options.plain().size() != 1) throw UsageError("usage: rpl-emu replay PLAN [--hsaco FILE] [--out FOLDER] ...");
   if (const std::string most = options.one("--memory-limit", ""); !most.empty()) {
     const rlimit limit{parse_number(most, "--memory-limit"), parse_number(most, "--memory-limit")};

@@ -291,7 +291,7 @@ class Worker {
       job_.result.reason = "no memory for the registers of another workgroup";
     }
   }
-  void add_to(LaunchResult& result, TouchedLines& touched) const {
+  void add_to(LaunchResult& result, TouchedLines& touched) {
     touched.merge(touched_);
     Count now;
     for (size_t k = 0; k < memory_.size(); ++k) {
@@ -564,6 +564,7 @@ void set_sizes(Job& job) {
 LaunchResult run_all(Job& job) {
   std::optional<CacheModel> caches;
   if (job.limits.model_caches && !job.log) job.caches = &caches.emplace();
+  *job.lanes.round_halves = job.limits.round_halves;
   const std::clock_t cpu_begin = std::clock();
   const auto begin = std::chrono::steady_clock::now();
   const LaunchSizes& sizes = job.sizes;

@@ -24,7 +24,8 @@ struct LaunchSizes {
   uint64_t kernarg_at = 0;  // where the arguments lie already, hidden ones too; 0: they are placed and filled in
 };
 
-// Of each floating-point result that is not exact. Results of 16 bits and divisions of integers stay as they are.
+// Of each floating-point result that is not exact, of 16 bits only with `round_halves`. bfloat16 and divisions of integers
+// stay as they are.
 // `drawn` takes another direction every few instructions.
 enum class Rounding : uint8_t { nearest, up, down, zero, drawn };
 
@@ -37,6 +38,7 @@ struct Limits {
   bool model_caches = false;  // one thread then: the model sees accesses one after the other
   uint64_t order = 0;  // of workgroups: 0 rising, else another one for each number; their waves take turns backwards where it is odd
   Rounding rounding = Rounding::nearest;
+  bool round_halves = false;  // inexact ones count as rounded, too
   uint64_t quantum = 16384;  // instructions after which it is another wave's turn
 };
 

@@ -4,6 +4,7 @@
 #include "machine/shadow.h"
 #include "opcodes/lanes.h"
 #include "opcodes/lists.h"
+#include "opcodes/numbers.h"
 
 namespace rpl_emu::inline RPL_EMU_BUILD {
 namespace {
@@ -74,4 +75,5 @@ extern "C" __attribute__((visibility("default"))) void rpl_emu_lanes(rpl_emu::Ro
   out->count = sizeof kLists / sizeof *kLists;
   out->modified = run_modified;
   out->run_wave = run_wave;
+  out->round_halves = &round_halves;
 }

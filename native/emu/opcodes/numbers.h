@@ -34,10 +34,21 @@ inline float from_half(uint32_t h) {
   return float_of((rest >= 0x7c00 ? special : bits_of(scaled)) | sign);
 }
 
-// To the nearest even. Not-a-number becomes quiet.
+// Whether halves are rounded in the host's direction, which `--rounding` sets, and tell the host that they are inexact.
+inline bool round_halves = false;
+
+// To as many bits as a half has there, by the host's sum with a number whose last place is that of the half.
+inline float rounded_to_half(float x) {
+  const uint32_t rest = bits_of(x) & 0x7fffffff;
+  const uint32_t exponent = std::clamp(rest & 0x7f800000, 0x38800000U, 0x47000000U);  // 2^-14 to 2^15
+  const float large = float_of((bits_of(x) & 0x80000000) | (exponent + (13U << 23)));
+  return rest < 0x47800000 ? (x + large) - large : x;
+}
+
+// To the nearest even, but for `round_halves`. Not-a-number becomes quiet.
 inline uint32_t to_half(float x) {
   const uint32_t sign = bits_of(x) >> 16 & 0x8000;
-  const uint32_t rest = bits_of(x) & 0x7fffffff;
+  const uint32_t rest = bits_of(round_halves ? rounded_to_half(x) : x) & 0x7fffffff;
   const uint32_t normal = (rest + 0xfff + (rest >> 13 & 1) - 0x38000000) >> 13;
   const uint32_t denormal = bits_of(float_of(rest) + 0.5F) - 0x3f000000;  // 2^-24 is the last place of 0.5
   const uint32_t nan = 0x7e00 | (rest >> 13 & 0x1ff);

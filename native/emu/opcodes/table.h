@@ -62,6 +62,7 @@ struct RowLists {
   size_t count;
   Execute modified;       // runs an instruction with modifiers
   uint64_t (*run_wave)(Wave&, Count*, uint64_t budget);
+  bool* round_halves;     // of this build; set before a launch
 };
 
 constexpr const char* kApproximate = "hardware bits are not public: correctly rounded here";

@@ -114,6 +114,23 @@ def _gemm_wrong(before: Arrays, after: Arrays) -> bool:
     return bool((~(apart <= 71 * _F32 * sizes + stored)).any())
 
 
+def _gemm_sums16_wrong(before: Arrays, after: Arrays) -> bool:
+    a, b = (before[name].astype(np.float64) for name in "ab")
+    a, b = a.reshape(32, 70), b.reshape(70, 32)
+    return _beyond_halves(after["c"], (a @ b).ravel(), (np.abs(a) @ np.abs(b)).ravel(), 140, a, b)
+
+
+def _reduction_sums16_wrong(before: Arrays, after: Arrays) -> bool:
+    parts = _segments(before["values"].astype(np.float64))
+    return _beyond_halves(after["sums"], parts.sum(1), np.abs(parts).sum(1), 256, parts)
+
+
+def _beyond_halves(found: Any, right: Any, magnitudes: Any, steps: float, *given: Any) -> bool:
+    """Sums of few whole numbers are exact in halves, too."""
+    exact = all((one == np.rint(one)).all() for one in given) and magnitudes.max() <= 2048
+    return _beyond(found, right, magnitudes, 0 if exact else steps, _F16)
+
+
 def _softmax_wrong(before: Arrays, after: Arrays) -> bool:
     rows = before["in"].astype(np.float64).reshape(4, 200)
     shifted = rows - rows.max(1, keepdims=True)
@@ -186,6 +203,18 @@ SUBJECTS = {
             "gemm_f16(_Float16 const*, _Float16 const*, _Float16*, unsigned int)", 4, 70,
             lambda r: _gemm_arrays(r, np.float16), _gemm_wrong, (1, 2, 3, 4, 5), _EIGHT, "gemm.hip",
             ("-DHALVES",),
+        ),
+        Subject(
+            "gemm_sums16", "_Z11gemm_sums16PKDF16_S0_PDF16_j",
+            "gemm_sums16(_Float16 const*, _Float16 const*, _Float16*, unsigned int)", 4, 70,
+            lambda r: _gemm_arrays(r, np.float16), _gemm_sums16_wrong, (1, 2, 3, 4, 5, 6, 7), _EIGHT,
+            "gemm_sums16.hip",
+        ),
+        Subject(
+            "reduction_sums16", "_Z16reduction_sums16PKDF16_Pfj",
+            "reduction_sums16(_Float16 const*, float*, unsigned int)", 4, 1000,
+            lambda r: {"values": r.normal(size=1000).astype(np.float16), "sums": np.zeros(4, _F)},
+            _reduction_sums16_wrong, (1, 2, 3, 4, 5), _EIGHT, "reduction_sums16.hip",
         ),
         Subject(
             "softmax", "_Z7softmaxPKfPfj", "softmax(float const*, float*, unsigned int)", 4, 200,

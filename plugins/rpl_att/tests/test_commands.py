@@ -160,4 +160,4 @@ def test_traces_that_name_no_kernel_are_not_called_none(rpl_cli, make_folder, tm
     refused = rpl_cli("att", "show", tmp_path).assert_exit(64)
     assert "2 kernels match: gemm; unknown kernel." in refused.stderr
     shown = rpl_cli("att", "show", tmp_path, "--kernel", "gemm").assert_ok().stdout
-    assert shown.startswith("kernel      gemm  [")
+    assert "\n\nkernel      gemm  [" in shown

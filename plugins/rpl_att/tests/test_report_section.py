@@ -115,3 +115,38 @@ def test_one_kernel_is_explained_with_its_places_and_waits(att_of):
     assert len(tables["instruction"]) == 12
     assert tables["instruction"][1] == ("7.4%", "s_barrier", "-")
     assert section.explain(request, "another") == ()
+
+
+def test_source_stands_beside_its_instructions_with_the_step_on_the_hottest(report, trace_folder):
+    """Two lines of source, one with its text: each has its own instructions, the hotter first."""
+    trace_folder.file("snapshots.json", {"/": {"src": {"a.cpp": "source_0_a.cpp"}}})
+    (trace_folder.path / "source_0_a.cpp").write_text("first\nfloat x = data[i];  // <b>load</b>\n")
+    rows = (
+        ("global_load_dword v1, v[2:3], off", 0, 1, 4, 0, 0, "/src/a.cpp:2"),
+        ("s_waitcnt vmcnt(0)", 0, 2, 80, 0, 0, "/src/a.cpp:2"),
+        ("v_add_f32 v1, v1, v1", 0, 3, 4, 0, 0, "/src/b.cpp:9"),
+    )
+    trace_folder.code(("; k", 0, 0, 0, 0, 0), *rows).wave(
+        [[0, 1, 0, 4, 1], [4, 5, 76, 80, 2], [84, 2, 0, 4, 3]], 0, 90
+    )
+    section = report(trace_folder.path).split('<section id="thread-traces"')[1].split("</section>")[0]
+    beside = section.split("Source beside instructions</h4>")[1].split("<h4>")[0]
+    first, second = beside.split('<div class="beside">')[1:]
+    assert "/src/a.cpp:2" in first
+    assert "float x = data[i];  // &lt;b&gt;load&lt;/b&gt;" in first
+    assert first.index("s_waitcnt") < first.index("global_load_dword")
+    assert "Next: " in first.partition("global_load_dword v1")[0]
+    assert "/src/b.cpp:9" in second
+    assert "<pre>" not in second  # no copy of that file was kept
+    assert "s_waitcnt" not in second
+
+
+def test_without_line_tables_the_page_says_why_there_is_no_source(report, att_folder):
+    section = report(att_folder("wave_gemm")).split('<section id="thread-traces"')[1].split("</section>")[0]
+    assert "Source beside instructions" not in section
+    assert "the program has no line tables. Build it with -g" in section
+    heats = [float(width) for width in re.findall(r'<svg class="heat"[^>]*><rect width="([\d.]+)"', section)]
+    assert max(heats) == 100
+    assert min(heats) > 0
+    steps = re.findall(r"Next: ([^<]+)<", section)
+    assert len(steps) == len(set(steps)) >= 2

@@ -44,7 +44,10 @@ def test_rows_are_chosen_and_ordered_as_asked(rpl_cli, run):
     assert _names(rpl_cli, run, "--sort", "name") == ["copy", "gemm<32, …>", "gemm<64, …>"]
     assert _names(rpl_cli, run, "--kernel", "^gemm", "--top", "1") == ["gemm<64, …>"]
     text = rpl_cli("report", run, "--top", "1").assert_ok().stdout
-    assert "(2 more kernels: --top 3 shows all" in text
+    assert "(2 more kernels with 43.8% of the time: --all shows them" in text
+    every = rpl_cli("report", run, "--top", "1", "--all").assert_ok().stdout
+    assert "more kernels" not in every
+    assert all(f"\n{name} " in every for name in ("gemm<64, …>", "copy"))
     assert (
         "no kernel's name holds nothing" in rpl_cli("report", run, "--kernel", "nothing").assert_ok().stdout
     )

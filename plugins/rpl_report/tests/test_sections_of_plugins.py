@@ -122,6 +122,8 @@ def test_reports_without_some_documents_say_which(rpl_make_rocpd, rpl_cli, tmp_p
     text = TextRenderer().render(RenderRequest({"profile": profile}))
     assert "critical path  unknown: there is no dag.json" in text
     assert "there is no roofline.json" in text
-    assert "There is no dag.json" in HtmlRenderer().render(RenderRequest({"profile": profile}))
+    assert "run is unknown: there is no dag.json." in HtmlRenderer().render(
+        RenderRequest({"profile": profile})
+    )
     with pytest.raises(MissingError, match=r"there is no profile\.json"):
         TextRenderer().render(RenderRequest({}))

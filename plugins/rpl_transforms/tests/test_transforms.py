@@ -100,7 +100,7 @@ def judge() -> MeaningJudge:
     [
         ("threads-per-block", b"void __launch_bounds__(256) blur("),
         ("restrict", b"(const float *__restrict__ in, float *__restrict__ out, int n)"),
-        ("vector-loads", b"float d = rpl_in_7[3];"),
+        ("vector-loads", b"float d = rpl_in_7.rpl_at[3];"),
         ("lds-padding", b"tile[32][32 + 1];"),
     ],
 )

@@ -52,7 +52,7 @@ def find_cuda() -> Cuda:
     """
     headers: dict[str, Path] = {}
     library: Path | None = None
-    for root in _roots():
+    for root in cuda_roots():
         include = [root / name for name in _INCLUDE]
         libraries = (found for name in _LIBRARIES for found in sorted((root / name).glob("libcupti.so*")))
         for folder in include:
@@ -72,7 +72,8 @@ def find_cuda() -> Cuda:
     )
 
 
-def _roots() -> Iterator[Path]:
+def cuda_roots() -> Iterator[Path]:
+    """Where CUDA may be: of several the first counts."""
     home = os.environ.get("CUDA_HOME")
     if home:
         yield Path(home)

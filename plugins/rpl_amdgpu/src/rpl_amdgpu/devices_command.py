@@ -93,10 +93,12 @@ def _named(name: str, known: Sequence[Contribution[DeviceModel]]) -> Sequence[Co
         return found
     from rpl_core.errors import MissingError
     from rpl_core.plugins.packages import missing_provider
+    from rpl_core.text.alike import did_you_mean
 
     package = missing_provider("devices", wanted)
+    names = [text for one in known for text in (one.value.name, one.value.architecture)]
     raise MissingError(
-        f"no installed plugin knows the device {name!r}",
+        f"no installed plugin knows the device {name!r}{did_you_mean(name, names)}",
         next_step=f"pip install {package}" if package else "`rpl devices` lists those that are known",
     )
 
@@ -120,6 +122,7 @@ def _row(one: Contribution[DeviceModel]) -> tuple[str, ...]:
 
 def _lines(device: DeviceModel) -> Iterable[str]:
     """As people read it: facts, reasons for unknown ones, ceilings, what can be counted."""
+    from rpl_core.cli.output import terminal_width
     from rpl_core.text.table import format_table
 
     facts = [("device", f"{device.name}: {device.product}")]
@@ -141,7 +144,7 @@ def _lines(device: DeviceModel) -> Iterable[str]:
     yield ""
     if ceilings:
         rows = [(what, rate, origin.value, source) for what, rate, origin, source in ceilings]
-        yield format_table(("CEILING", "RATE", "ORIGIN", "SOURCE"), rows)
+        yield format_table(("CEILING", "RATE", "ORIGIN", "SOURCE"), rows, width=terminal_width())
     else:
         yield "no ceilings: no source at hand states a rate"
     yield ""
@@ -149,7 +152,7 @@ def _lines(device: DeviceModel) -> Iterable[str]:
         (quantity.name, quantity.unit, _exactness(quantity, device))
         for quantity in device.counter_map.quantities
     ]
-    yield format_table(("COUNTED", "UNIT", "AT BEST"), counted)
+    yield format_table(("COUNTED", "UNIT", "AT BEST"), counted, width=terminal_width())
     yield from (f"not counted: {what}" for what in _not_counted(device))
 
 

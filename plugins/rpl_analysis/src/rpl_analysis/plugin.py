@@ -77,8 +77,9 @@ def rpl_documents() -> tuple[DocumentContract, ...]:
         AnalysisKind,
         DagKind,
         ProfileKind,
+        RanksContract,
         RooflineKind,
         WhatIfContract,
     )
 
-    return (ProfileKind(), RooflineKind(), DagKind(), AnalysisKind(), WhatIfContract())
+    return (ProfileKind(), RooflineKind(), DagKind(), AnalysisKind(), RanksContract(), WhatIfContract())

@@ -76,7 +76,7 @@ def test_subjects_are_ranked_by_the_what_if(rpl_shared_data, rpl_cli, tmp_path):
     assert {entry["subject"]: entry["gain_ns"] for entry in found} == gains
     assert [entry["gain_ns"] for entry in found] == sorted(gains.values(), reverse=True)
     assert found[0]["share"] == pytest.approx(found[0]["gain_ns"] / dag["makespan_ns"])
-    assert found[1]["steps"][0]["command"] == "rpl profile --api -- {command}"
+    assert found[1]["steps"][0]["command"] == "rpl profile -- {command}"
 
 
 _PLUGIN = """

@@ -40,6 +40,34 @@ def test_an_interval_whose_ends_are_the_wrong_way_round_is_no_exact_figure() -> 
     assert (crossed.exactness, crossed.upper, crossed.value) == (Exactness.ESTIMATE, None, 80.0)
 
 
+def test_counters_of_which_a_third_one_shows_that_they_do_not_agree_give_an_estimate() -> None:
+    waiting = Formula("WAIT / CYCLES", Exactness.EXACT, "test", consistent="max0(CYCLES - WAIT - ISSUE)")
+    agreeing = _evaluated(waiting, WAIT=[60.0, 50.0], ISSUE=[40.0, 10.0], CYCLES=[100.0, 100.0])
+    assert (agreeing.exactness, agreeing.value) == (Exactness.EXACT, 0.55)
+    found = _evaluated(waiting, WAIT=[60.0, 50.0], ISSUE=[41.0, 10.0], CYCLES=[100.0, 100.0])
+    assert (found.exactness, found.value) == (Exactness.ESTIMATE, 0.55)
+    assert found.clamped == {"CYCLES - WAIT - ISSUE": 1}
+    unknown = _evaluated(waiting, WAIT=[60.0], CYCLES=[100.0])
+    assert unknown.exactness is Exactness.EXACT
+
+
+@pytest.mark.data
+def test_waits_of_more_than_a_wave_s_life_are_no_exact_share(rpl_shared_data, rpl_cli, tmp_path) -> None:
+    """By csv: 2 of the 3 launches; figures that rest on them say so, and so does the label's confidence."""
+    folder = rpl_shared_data / "counters_gfx942" / "path_MI300X_A1"
+    with (folder / "pmc_perf.csv").open(newline="") as file:
+        rows = [
+            {k: float(v) for k, v in row.items() if k.startswith("SQ_WA")} for row in csv.DictReader(file)
+        ]
+    assert sum(r["SQ_WAIT_ANY"] + r["SQ_WAIT_INST_ANY"] > r["SQ_WAVE_CYCLES"] for r in rows) == 2
+    rpl_cli("analyze", folder, "-o", tmp_path / "out").assert_ok()
+    (found,) = json.loads((tmp_path / "out" / "analysis.json").read_text())["kernels"]
+    (waits,) = (
+        c for e in found["evidence"] for c in e["conditions"] if c["quantity"].startswith("dependency")
+    )
+    assert (waits["exactness"], found["confidence"]) == ("estimate", "medium")
+
+
 @pytest.fixture
 def workload(rpl_shared_data, tmp_path):
     def unpacked(name: str) -> Path:

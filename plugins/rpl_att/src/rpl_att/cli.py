@@ -76,6 +76,7 @@ def show(
     rpl att show rpl-runs/latest --top 20 --sort stall
     """
     from rpl_att.showing import (
+        hot_text,
         listing_text,
         ordered_instructions,
         source_lines,
@@ -83,6 +84,7 @@ def show(
         summary_lines,
         waits_of,
     )
+    from rpl_core.cli.output import USUAL_WIDTH, terminal_width
     from rpl_core.errors import UsageError
 
     output = session_of(context).output
@@ -101,7 +103,10 @@ def show(
             document["waits"] = [wait.model_dump(mode="json") for wait in waits_of(chosen)]
         output.json(document)
         return
-    text = source_text(chosen) if source else listing_text(chosen, order, top)
+    width = terminal_width()
+    text = source_text(chosen, width) if source else listing_text(chosen, order, top, width)
+    if hot := hot_text(chosen, width or USUAL_WIDTH):
+        output.line(f"{hot}\n")
     for line in summary_lines(chosen):
         output.line(line)
     output.line()

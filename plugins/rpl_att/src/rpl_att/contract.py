@@ -120,9 +120,13 @@ class AttInstruction(Part):
 
 
 class AttSourceLine(Part):
-    """One line of source, by the innermost frame of the inline chain. ``callers`` are the other frames."""
+    """One line of source, by the innermost frame of the inline chain. ``callers`` are the other frames.
+
+    ``text`` is the line itself where a copy of its file was kept beside the trace.
+    """
 
     source: str
+    text: str | None = None
     instructions: int
     hits: int
     latency: int

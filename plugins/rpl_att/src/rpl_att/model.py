@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING
+
+import attrs
 
 from rpl_core.model.origin import Origin
 from rpl_core.values import frozen
@@ -52,3 +55,4 @@ class ThreadTrace:
     pc_sampling_only: bool = False
     origin: Origin = Origin.MEASURED
     architecture: str | None = None
+    source_texts: Mapping[str, str] = attrs.field(factory=dict)  # "path:line" -> the line, of kept copies

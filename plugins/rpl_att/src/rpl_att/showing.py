@@ -12,12 +12,13 @@ import attrs
 from rpl_analysis.text.names import shown_names
 from rpl_att.analysis.att_block import att_block
 from rpl_att.analysis.hot_spots import cost, frames, hot_instructions, hot_lines, instruction
+from rpl_att.analysis.next_step import hottest, waited_for
 from rpl_att.analysis.totals import Totals, totals_of
 from rpl_att.analysis.wave_time import waits
 from rpl_att.contract import AttInstruction, AttLoop, AttPart, AttSourceLine, AttWait
 from rpl_att.model import ThreadTrace
 from rpl_att.reader import EXTRA, ThreadTraceReader
-from rpl_att.reading.folder import TraceFolder, read_source, source_names
+from rpl_att.reading.folder import TraceFolder, place_of, read_source, source_names
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.ingest.files import expand
 from rpl_core.interfaces.reader import InputSet
@@ -111,6 +112,7 @@ def with_figures(chosen: Chosen) -> Chosen:
 _LISTING_COLUMNS = ("LINE", "ADDRESS", "HITS", "LATENCY", "STALL", "IDLE", "SHARE", "ISA")
 _ISA_WIDTH = 76
 _SHOWN_PRODUCERS = 2
+_SHOWN_HOT = 3
 
 
 def instructions_of(chosen: Chosen) -> tuple[AttInstruction, ...]:
@@ -152,8 +154,10 @@ _KEYS: Mapping[str, Callable[[AttInstruction], int]] = {
 }
 
 
-def listing_text(chosen: Chosen, order: str = "line", top: int | None = None) -> str:
-    """The listing as a table. Stretches that no wave executed are one line."""
+def listing_text(
+    chosen: Chosen, order: str = "line", top: int | None = None, width: int | None = None
+) -> str:
+    """The listing as a table of at most ``width`` characters; stretches that nobody executed are one line."""
     notes = {wait.line: _wait_note(wait) for wait in waits_of(chosen)}
     depth = _LoopDepth(chosen.block.loops if order == "line" else ())
     rows: list[tuple[str, ...]] = []
@@ -172,7 +176,23 @@ def listing_text(chosen: Chosen, order: str = "line", top: int | None = None) ->
             for note in notes.get(entry.line, ())
         ]
     rows += _gap(skipped)
-    return format_table(_LISTING_COLUMNS, rows, right=_LISTING_COLUMNS[:-1])
+    return format_table(_LISTING_COLUMNS, rows, right=_LISTING_COLUMNS[:-1], width=width)
+
+
+def hot_text(chosen: Chosen, width: int | None = None) -> str:
+    """The hottest instructions, what each waited for, and what to do about it; the empty text without any."""
+    rows = [
+        (
+            "-" if row.share is None else f"{row.share:.1%}",
+            str(row.line),
+            printable(shorten(row.isa, _ISA_WIDTH)),
+            printable(shorten(waited_for(wait) or row.source or "", _ISA_WIDTH)),
+            step,
+        )
+        for row, wait, step in hottest(chosen.block, _SHOWN_HOT)
+    ]
+    columns = ("SHARE", "LINE", "HOT INSTRUCTION", "WAITED FOR, OR SOURCE", "NEXT STEP")
+    return format_table(columns, rows, right=columns[:2], width=width) if rows else ""
 
 
 def _totals(chosen: Chosen) -> Totals:
@@ -281,8 +301,8 @@ def source_lines(chosen: Chosen) -> tuple[AttSourceLine, ...]:
     return hot
 
 
-def source_text(chosen: Chosen) -> str:
-    """The lines as a table."""
+def source_text(chosen: Chosen, width: int | None = None) -> str:
+    """The lines as a table, of at most ``width`` characters."""
     folder = TraceFolder.at(chosen.folder)
     try:
         names = source_names(folder)
@@ -291,16 +311,11 @@ def source_text(chosen: Chosen) -> str:
     texts: dict[str, list[str] | None] = {}
     rows = []
     for line in source_lines(chosen):
-        path, number = _place(line.source)
+        path, number = place_of(line.source)
         if path not in texts:
             texts[path] = read_source(folder, names, path)
         rows.append((*_line_figures(line), shorten(line.source, 60), _line_text(texts[path], number)))
-    return format_table(_SOURCE_COLUMNS, rows, right=_SOURCE_COLUMNS[:-2])
-
-
-def _place(source: str) -> tuple[str, int | None]:
-    path, _, number = source.rpartition(":")
-    return (path, int(number)) if number.isdecimal() and len(number) < 10 else (source, None)
+    return format_table(_SOURCE_COLUMNS, rows, right=_SOURCE_COLUMNS[:-2], width=width)
 
 
 def _line_text(lines: list[str] | None, number: int | None) -> str:

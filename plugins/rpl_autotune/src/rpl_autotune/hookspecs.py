@@ -12,10 +12,9 @@ from rpl_core.markers import hookspec
 from rpl_core.plugins.kinds import ContributionKind
 
 if TYPE_CHECKING:
-    from rpl_autotune.interfaces.executor import Executor
     from rpl_autotune.interfaces.strategy import Strategy
 
-__all__ = ["EXECUTORS", "KINDS", "STRATEGIES"]
+__all__ = ["KINDS", "STRATEGIES"]
 
 
 @hookspec
@@ -30,26 +29,11 @@ def rpl_strategies(config: Mapping[str, Any]) -> tuple[Strategy, ...] | None:
     """
 
 
-@hookspec
-def rpl_executors(config: Mapping[str, Any]) -> tuple[Executor, ...] | None:
-    """Offer places where configurations are measured.
-
-    Called by ``rpl autotune``; ``--executor NAME`` picks one.
-
-    :return: executors with unique names.
-
-    Order: plugin name, then as returned. Isolation: per executor; fatal only for the chosen one.
-    """
-
-
 _INTERFACES = "rpl_autotune.interfaces"
 
 STRATEGIES: ContributionKind[Strategy] = ContributionKind(
     "rpl_strategies", "strategy", (f"{_INTERFACES}.strategy:Strategy",)
 )
-EXECUTORS: ContributionKind[Executor] = ContributionKind(
-    "rpl_executors", "executor", (f"{_INTERFACES}.executor:Executor",)
-)
 
 #: In the order of the hooks above.
-KINDS: tuple[ContributionKind[Any], ...] = (STRATEGIES, EXECUTORS)
+KINDS: tuple[ContributionKind[Any], ...] = (STRATEGIES,)

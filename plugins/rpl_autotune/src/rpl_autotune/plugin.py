@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
-    from rpl_autotune.interfaces.executor import Executor
     from rpl_autotune.interfaces.strategy import Strategy
     from rpl_core.interfaces.document import DocumentContract
+    from rpl_core.interfaces.executor import Executor
     from rpl_core.interfaces.section import ReportSection
 
 RPL_API = 1
@@ -25,10 +25,9 @@ def rpl_strategies() -> tuple[Strategy, ...]:
 
 @hookimpl
 def rpl_executors() -> tuple[Executor, ...]:
-    from rpl_autotune.executors.dask_cluster import DaskExecutor
-    from rpl_autotune.executors.local import LocalExecutor, RecordedExecutor
+    from rpl_autotune.search.recorded import RecordedExecutor
 
-    return (LocalExecutor(), DaskExecutor(), RecordedExecutor())
+    return (RecordedExecutor(),)
 
 
 @hookimpl

@@ -29,6 +29,13 @@ if TYPE_CHECKING:
 _MOST_BYTES = 1 << 30
 #: Older cache files mark a failure by a time of 1e20.
 _NO_TIME = 1e19
+#: Milliseconds of the units that T4 files name; where one names none, times are milliseconds.
+_UNITS_MS = {
+    **dict.fromkeys(("", "ms", "millisecond", "milliseconds", "miliseconds"), 1.0),
+    **dict.fromkeys(("s", "second", "seconds"), 1e3),
+    **dict.fromkeys(("us", "µs", "microsecond", "microseconds"), 1e-3),
+    **dict.fromkeys(("ns", "nanosecond", "nanoseconds"), 1e-6),
+}
 #: What T4 calls our states.
 _INVALIDITY = {
     "ok": "correct",
@@ -134,6 +141,9 @@ def _kernel_tuner(content: Mapping[str, Any]) -> RecordedSpace:
 def _t4(content: Mapping[str, Any]) -> RecordedSpace:
     parameters: tuple[str, ...] = ()
     results: dict[tuple[Value, ...], RecordedResult] = {}
+    metadata = content.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    usual_unit_ms = _unit_ms(metadata.get("timeunit"), "metadata.timeunit", 1.0)
     for number, entry in enumerate(content["results"]):
         place = f"results[{number}]"
         given = _mapping(_mapping(entry, place).get("configuration"), f"{place}.configuration")
@@ -141,26 +151,44 @@ def _t4(content: Mapping[str, Any]) -> RecordedSpace:
         row = _configuration(given, parameters, f"{place}.configuration")
         invalidity = entry.get("invalidity", "correct")
         results[row] = (
-            _result(_t4_time(entry, place), f"{place}.measurements")
+            _result(_t4_time(entry, place, usual_unit_ms), f"{place}.measurements")
             if invalidity == "correct"
             else RecordedResult(None, str(invalidity))
         )
-    metadata = content.get("metadata")
-    device = metadata.get("device") if isinstance(metadata, dict) else None
-    return RecordedSpace(parameters, results, _device(device, "metadata.device"))
+    return RecordedSpace(parameters, results, _device(metadata.get("device"), "metadata.device"))
 
 
-def _t4_time(entry: Mapping[str, Any], place: str) -> Any:
-    for measurement in entry.get("measurements") or ():
-        if _mapping(measurement, f"{place}.measurements").get("name") == "time":
-            return measurement.get("value")
+def _t4_time(entry: Mapping[str, Any], place: str, usual_unit_ms: float) -> Any:
+    """In milliseconds, where it is a number."""
+    measurements = entry.get("measurements")
+    if measurements is not None and not isinstance(measurements, list):
+        raise _DamagedError(f"{place}.measurements is {_kind(measurements)}, not a list")
+    for measurement in measurements or ():
+        if _mapping(measurement, f"{place}.measurements").get("name") != "time":
+            continue
+        value = measurement.get("value")
+        unit_ms = _unit_ms(measurement.get("unit"), f"{place}.measurements.unit", usual_unit_ms)
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return value if unit_ms == 1 or not is_number or abs(value) > LARGEST_WHOLE else value * unit_ms
     return "no measurement is called time"
+
+
+def _unit_ms(name: Any, place: str, usual: float) -> float:
+    if name is None or name == "":
+        return usual
+    if not isinstance(name, str) or name.lower() not in _UNITS_MS:
+        shown = repr(name) if isinstance(name, str) else _kind(name)
+        raise _DamagedError(f"{place} is {shown:.80}, no unit of time")
+    return _UNITS_MS[name.lower()]
 
 
 def _result(value: Any, place: str) -> RecordedResult:
     """A time, or why there is none: tuners write a text, a huge number or one that no run can take."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return RecordedResult(None, f"{value!s:.200}")
+    if isinstance(value, str):  # the tuner's name for the failure
+        return RecordedResult(None, f"{value:.200}")
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or (isinstance(value, float) and not math.isfinite(value)):
+        return RecordedResult(None, f"its time is {value!s:.200}, no number")
     if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
         raise _DamagedError(f"{place} is a number of {len(str(abs(value)))} digits")
     if value <= 0:

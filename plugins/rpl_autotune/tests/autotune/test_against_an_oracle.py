@@ -18,13 +18,13 @@ import numpy as np
 import pytest
 
 from rpl_autotune.evaluation.templates import Templates
-from rpl_autotune.interfaces.executor import Executor, ExecutorRequest, Workers
-from rpl_autotune.interfaces.job import Outcome, PluginChoice, Reading, Timing
+from rpl_autotune.interfaces.job import Job, Outcome, PluginChoice, Reading, Timing
 from rpl_autotune.interfaces.space import SearchSpace
 from rpl_autotune.search.outcome import autotune_document, measure_finally
-from rpl_autotune.search.request import GuardedWorkers, TuningRequest, TuningTools
+from rpl_autotune.search.request import JobWorkers, TuningRequest, TuningTools
 from rpl_autotune.search.tuning import Tuning
 from rpl_autotune.strategies.regression import RegressionStrategy
+from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Workers
 
 SIZE, RUNS = 6, 3
 #: What executors of others may call a time.
@@ -44,15 +44,17 @@ class Scripted(Workers):
         self.noise = float(self.draw.choice([0.002, 0.02, 0.08]))
         self.searched, self.final, self._answers = {}, {}, []
 
-    def devices(self):
+    def places(self):
         return ("scripted",)
 
-    def submit(self, job):
+    def submit(self, task):
+        job = Job.model_validate_json(task.argument)
         kept = self.final if job.in_turns else self.searched
         for variant in job.variants:
             kept[variant.index] = self._reading(variant.index, job.rounds if job.in_turns else RUNS)
         readings = tuple(kept[variant.index] for variant in job.variants)
-        self._answers.append(Outcome(number=job.number, device="scripted", readings=readings))
+        outcome = Outcome(number=job.number, device="scripted", readings=readings)
+        self._answers.append(Answer(job.number, "scripted", outcome.model_dump_json()))
 
     def _reading(self, index, count):
         times = tuple((self.true_ms[index] * self.draw.lognormal(0, self.noise, count)).tolist())
@@ -105,7 +107,7 @@ def tuned(seed, rounds, default, folder):
         RegressionStrategy(), "rpl_autotune", ScriptedExecutor(), "tests", ExecutorRequest(), None
     )
     tuning, device = Tuning(request, tools), Scripted(seed)
-    with GuardedWorkers(device, "tests", "executor 'scripted'") as workers:
+    with JobWorkers(device, "tests", "executor 'scripted'") as workers:
         end = tuning.run(workers)
         return device, autotune_document(tuning, end, measure_finally(tuning, workers))
 

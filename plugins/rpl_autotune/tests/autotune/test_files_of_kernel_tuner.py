@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 
 import pytest
@@ -124,6 +125,13 @@ WRONG = [
     (t4(measurements=[[1]]), "results[1].measurements is a list"),
     ({**t4(), "metadata": {"device": ["card"]}}, "metadata.device is a list"),
     ({"results": [7]}, "results[0] is a number"),
+    (t4(measurements=[{"name": "time", "value": 10**400}]), "results[1].measurements is a number of 401"),
+    (t4(measurements={"name": "time"}), "results[1].measurements is an object, not a list"),
+    (
+        t4(measurements=[{"name": "time", "value": 1.0, "unit": "parsec"}]),
+        "results[1].measurements.unit is 'parsec', no unit of time",
+    ),
+    ({**t4(), "metadata": {"timeunit": 5}}, "metadata.timeunit is a number, no unit of time"),
 ]
 
 
@@ -147,3 +155,31 @@ def test_a_pipe_is_refused_instead_of_waited_for(rpl_cli, cache, tmp_path, optio
     words[option] = pipe
     done = rpl_cli("autotune", *(word for pair in words.items() for word in pair), "-o", tmp_path / "out")
     assert "no regular file" in done.assert_exit(65).stderr
+
+
+@pytest.mark.parametrize(
+    ("unit", "metadata", "time_ms"),
+    [
+        ("", {"timeunit": "miliseconds"}, 3.0),
+        ("ms", {"timeunit": "seconds"}, 3.0),
+        ("s", {}, 3000.0),
+        ("us", {}, 0.003),
+        (None, {"timeunit": "nanoseconds"}, 3e-6),
+        (None, {}, 3.0),
+    ],
+)
+def test_times_of_t4_are_read_in_their_unit(cache, unit, metadata, time_ms):
+    """That of the measurement, else that of the file (as in files of Kernel Tuner: `miliseconds`)."""
+    content = t4(measurements=[{"name": "time", "value": 3.0, "unit": unit}])
+    cache.write_text(json.dumps({**content, "metadata": metadata}))
+    found = read_recorded(cache).result({"x": 2})
+    assert found is not None
+    assert found.time_ms == pytest.approx(time_ms)
+
+
+@pytest.mark.parametrize("value", [True, math.nan, math.inf, None])
+def test_what_is_no_time_is_a_failed_configuration_and_says_so(cache, value):
+    cache.write_text(json.dumps(t4(measurements=[{"name": "time", "value": value}])))
+    found = read_recorded(cache).result({"x": 2})
+    assert found is not None
+    assert (found.time_ms, found.reason) == (None, f"its time is {value}, no number")

@@ -76,21 +76,79 @@ class _Parts:
     parameters: str = ""
 
 
+#: Tensile's contractions: the indices of both operands in their order in memory (``l`` is summed, ``k`` the
+#: batch), data types, macro tile, then everything else.
+_TENSILE = re.compile(
+    r"Cijk_(?P<a>Ailk|Alik)_(?P<b>Bljk|Bjlk)_(?P<types>[A-Z0-9]+)_(?P<rest>.*?)(?P<tile>MT\d+x\d+x\d+)(?P<more>.*)"
+)
+#: What people compare of two kernels with the same tile, in this order; then whatever differs first.
+_COMPARED = ("MI", "MIWT", "GSU", "SK", "WG", "DTLA", "DTLB", "PGR", "WGM")
+
+
 def short_names(names: Iterable[str]) -> dict[str, str]:
     """Demangled name -> short form, different for different names.
+
+    Kernels of Tensile are called by what people compare: ``Cijk TN F8HS MT256x224x128``, transposes (of A and
+    B, column-major), data types and macro tile, followed by the parameters in which they differ.
 
     A function that occurs once is its name alone. Instances of one template show the arguments in which they
     differ, an ellipsis for the others; what that does not tell apart shows full arguments, its scope or its
     parameters, at last a number. The answer depends on the set of names alone.
     """
-    parts = {name: _parsed(name) for name in dict.fromkeys(names)}
+    every = list(dict.fromkeys(names))
+    of_tensile = {name: match for name in every if (match := _TENSILE.fullmatch(name))}
+    parts = {name: _parsed(name) for name in every if name not in of_tensile}
     groups: dict[str, list[str]] = defaultdict(list)
     for name, found in parts.items():
         groups[found.function].append(name)
-    shown: dict[str, str] = {}
+    shown: dict[str, str] = _tensile_names(of_tensile)
     for same in groups.values():
         shown.update(_told_apart({name: parts[name] for name in same}))
     return _numbered(shown)
+
+
+def _tensile_names(matches: dict[str, re.Match[str]]) -> dict[str, str]:
+    """Operand A is transposed where its summed index ``l`` comes first, B where it comes last."""
+    groups: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
+    for name, found in matches.items():
+        transposes = ("T" if found["a"] == "Alik" else "N") + ("T" if found["b"] == "Bjlk" else "N")
+        base = f"Cijk {transposes} {found['types']} {found['tile']}"
+        groups[base][name] = _tensile_parameters(f"{found['rest']}{found['more']}")
+    return {
+        name: " ".join((base, *told))
+        for base, group in groups.items()
+        for name, told in _differing_parameters(group).items()
+    }
+
+
+def _tensile_parameters(text: str) -> dict[str, str]:
+    """Parameter -> value: "MIWT4_14" is ``MIWT`` with the value 4_14; flags have none."""
+    found: dict[str, str] = {}
+    last = ""
+    for word in filter(None, text.split("_")):
+        parts = re.match(r"\d?([A-Za-z]*[A-Z])(n?\d.*)?$", word)
+        if parts is None and last:  # a further number of the parameter before
+            found[last] += f"_{word}"
+            continue
+        last = parts[1] if parts else word
+        found[last] = (parts[2] or "") if parts else ""
+    return found
+
+
+def _differing_parameters(group: dict[str, dict[str, str]]) -> dict[str, list[str]]:
+    """As few parameters as tell the kernels of a group apart, the same ones for all of them."""
+    order = dict.fromkeys((*_COMPARED, *(key for found in group.values() for key in found)))
+    told: dict[str, list[str]] = {name: [] for name in group}
+    for key in order:
+        distinct = {tuple(words) for words in told.values()}
+        if len(distinct) == len(group):
+            break
+        values = {name: found.get(key) for name, found in group.items()}
+        candidate = {(*told[name], value) for name, value in values.items()}
+        if len(candidate) > len(distinct):
+            for name, value in values.items():
+                told[name].append(f"no {key}" if value is None else f"{key}{value}")
+    return told
 
 
 def _told_apart(group: dict[str, _Parts]) -> dict[str, str]:

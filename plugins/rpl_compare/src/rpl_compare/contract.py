@@ -162,6 +162,7 @@ class HistoryItem(Part):
     entries: int
     first_ns: float
     last_ns: float
+    values_ns: tuple[float | None, ...] = ()  # one per entry of the history; null: the entry lacks the item
     steps: tuple[StepPart, ...] = ()
 
 

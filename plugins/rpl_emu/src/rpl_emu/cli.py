@@ -23,7 +23,7 @@ def emu() -> None:
 
     \b
     rpl emu run -- ./app
-    rpl emu launch kernel.hsaco --grid 256 --block 64 --arg zeros:1024,out=result.bin
+    rpl emu launch kernel.hsaco --grid 256 --block 64 --arg zeros:1024,out=r.bin
     """
 
 
@@ -70,12 +70,14 @@ def launch(context: click.Context, /, code_object: Path, as_json: bool, **flags:
     Exit code 0: the kernel ended; 1: --sanitize found something; 4: access outside of memory; 69: an
     instruction that is not offered, or no LLVM; 124: a limit was reached.
     """
+    from rpl_core.cli.output import shown_while_running
     from rpl_emu.amd_counters import amd_counters
     from rpl_emu.native_program import call
 
     output = session_of(context).output
     given = _LaunchOptions(**flags)
-    answer = call(given.words(code_object), seconds=given.time_limit)
+    with shown_while_running("emulator", lambda: "running", quiet=as_json):
+        answer = call(given.words(code_object), seconds=given.time_limit)
     if as_json:
         document = dict(answer.document or {"outcome": "limit"})
         if "classes" in document:

@@ -13,7 +13,7 @@ from rpl_core.interfaces.renderer import Renderer, RenderRequest
 from rpl_core.text.safety import harmless_json
 from rpl_report.documents import report_documents
 from rpl_report.kernel_choice import chosen_kernels
-from rpl_report.options import TOP
+from rpl_report.options import ALL, TOP
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.profile import KernelProfile
@@ -51,7 +51,7 @@ class CsvRenderer(Renderer):
         names = documents.shown_names(request.options[NAMES])
         labels = {entry.kernel: entry for entry in documents.analysis.kernels}
         chosen = chosen_kernels(documents.profile.kernels, names, request.options)
-        if request.options[TOP] != TOP.default:
+        if request.options[TOP] != TOP.default and not request.options[ALL]:
             chosen = chosen[: request.options[TOP]]
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")

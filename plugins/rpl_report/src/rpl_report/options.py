@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
-from rpl_core.config.values import at_most, one_of
+from rpl_core.config.values import at_most, flag, one_of
 from rpl_core.errors import UsageError
-from rpl_core.interfaces.options import CommandOption, SettingKind
+from rpl_core.interfaces.options import CommandOption, OptionForm, SettingKind
 from rpl_core.text.table import counted
 
-__all__ = ["KERNEL", "REPORT_OPTIONS", "SORT", "SORT_KEYS", "TOP"]
+__all__ = ["ALL", "KERNEL", "REPORT_OPTIONS", "SORT", "SORT_KEYS", "TOP", "kernels_of_run"]
 
 _COMMANDS = ("profile", "analyze", "report")
 #: Kernels listed where nobody says how many; the documents hold all.
-SHOWN_KERNELS = 20
+SHOWN_KERNELS = 5
 SORT_KEYS = ("time", "calls", "median", "criticality", "occupancy", "bandwidth", "intensity", "name")
 _LONGEST_PATTERN = 1000
+#: A shell waits: larger documents complete nothing (chosen).
+_LARGEST_PROFILE = 32 << 20
 
 
 def _pattern(value: Any) -> str:
@@ -32,16 +35,36 @@ def _pattern(value: Any) -> str:
     return text
 
 
+def kernels_of_run(directory: Path) -> list[str]:
+    """How the kernels of a run are called, for a shell that completes; nothing where there is no run."""
+    from rpl_analysis.text.names import shown_names
+    from rpl_core.files.bounded import parse_json, read_regular
+
+    place = directory / "profile.json"
+    document = parse_json(read_regular(place, _LARGEST_PROFILE), place)
+    return list(shown_names(str(kernel["name"]) for kernel in document["kernels"]).values())
+
+
 TOP: CommandOption[int] = CommandOption(
     name="top",
     commands=_COMMANDS,
     parse=at_most(1_000_000),
     default=SHOWN_KERNELS,
-    help=f"Kernels in the table, default {SHOWN_KERNELS}.",
+    help=f"Kernels in the table, default {SHOWN_KERNELS}; see --all.",
     meaning="kernels in the table of the text report",
     metavar="N",
+    group="Output",
     setting=True,
     kind=SettingKind.VALUE,
+)
+ALL: CommandOption[bool] = CommandOption(
+    name="all",
+    commands=_COMMANDS,
+    parse=flag,
+    default=False,
+    help="All kernels in the table.",
+    form=OptionForm.FLAG,
+    group="Output",
 )
 SORT: CommandOption[str] = CommandOption(
     name="sort",
@@ -51,6 +74,8 @@ SORT: CommandOption[str] = CommandOption(
     help=f"Order of the kernels: {', '.join(SORT_KEYS)}; largest first.",
     meaning="order of the kernels in the text report",
     metavar="KEY",
+    group="Output",
+    values=lambda _run: SORT_KEYS,
     setting=True,
     kind=SettingKind.VALUE,
 )
@@ -61,5 +86,7 @@ KERNEL: CommandOption[str | None] = CommandOption(
     default=None,
     help="Only kernels whose name holds this regular expression.",
     metavar="REGEX",
+    group="Output",
+    values=lambda run: [re.escape(name) for name in kernels_of_run(run)],
 )
-REPORT_OPTIONS: tuple[CommandOption[Any], ...] = (TOP, SORT, KERNEL)
+REPORT_OPTIONS: tuple[CommandOption[Any], ...] = (TOP, ALL, SORT, KERNEL)

@@ -26,9 +26,10 @@ def rpl_options() -> tuple[CommandOption[Any], ...]:
 def rpl_renderers() -> tuple[Renderer, ...]:
     from rpl_report.data_renderers import CsvRenderer, JsonRenderer
     from rpl_report.html.renderer import HtmlRenderer
+    from rpl_report.sarif import SarifRenderer
     from rpl_report.text.report import TextRenderer
 
-    return (TextRenderer(), JsonRenderer(), HtmlRenderer(), CsvRenderer())
+    return (TextRenderer(), JsonRenderer(), HtmlRenderer(), CsvRenderer(), SarifRenderer())
 
 
 @hookimpl

@@ -91,7 +91,7 @@ def _communication(ranks: RanksPart, rank: RankTimePart) -> tuple[str, ...]:
     gpu = _gpu_of(ranks, rank)
     hidden = gpu.overlapped_ns / gpu.communication_ns if gpu and gpu.communication_ns else None
     operations = sum(share.calls for c in ranks.collectives if c.exactness for share in _of(c, rank.rank))
-    last = UNKNOWN if rank.last_arrivals is None else f"{rank.last_arrivals} of {operations}"
+    last = UNKNOWN if rank.last_arrivals is None else f"{rank.last_arrivals:,} of {operations:,}"
     return duration_ns(rank.collective_ns), _wait(ranks, rank), last, percent(hidden)
 
 
@@ -132,7 +132,7 @@ def _collectives(ranks: RanksPart, request: SectionRequest) -> Iterator[Block]:
         (
             _short(each.name, request),
             each.operation.replace("_", " "),
-            str(max(share.calls for share in each.shares)),
+            f"{max(share.calls for share in each.shares):,}",
             duration_ns(min(share.total_ns for share in each.shares)),
             duration_ns(max(share.total_ns for share in each.shares)),
             _longest_wait(each),

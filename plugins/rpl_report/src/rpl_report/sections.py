@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from rpl_core.errors import PluginError, RplError
 from rpl_core.interfaces.renderer import SectionOf
-from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
+from rpl_core.interfaces.section import Block, Claim, Paragraph, ReportSection, SectionRequest, Table
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
-__all__ = ["AnsweredSection", "explained_sections", "html_sections", "text_sections"]
+__all__ = ["AnsweredSection", "claims_of", "explained_sections", "html_sections", "text_sections"]
 
 
 @frozen
@@ -41,6 +42,18 @@ def explained_sections(
 ) -> Iterator[AnsweredSection]:
     """For ``rpl explain``: what plugins have to say about one kernel."""
     return _answered(sections, lambda section: (None, section.explain(request, kernel)))
+
+
+def claims_of(sections: Iterable[SectionOf], request: SectionRequest) -> tuple[Claim, ...]:
+    """What plugins add to the verdict; one that fails adds nothing: its section says how it failed."""
+    claims: list[Claim] = []
+    for entry in sections:
+        with suppress(RplError), plugin_boundary(entry.plugin, f"the section {entry.section.name!r}"):
+            given = entry.section.claims(request)
+            if not all(isinstance(claim, Claim) for claim in given):
+                raise TypeError(f"claims were expected, not {given!r:.60}")
+            claims += given
+    return tuple(claims)
 
 
 def _own_or_blocks(

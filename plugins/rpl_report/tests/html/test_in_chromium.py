@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tarfile
 import zlib
 
 import pytest
@@ -196,6 +197,21 @@ def test_a_narrow_window_scrolls_tables_and_not_the_page(page, demo_report):
     page.resize(800, 900)
     wider = "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length"
     assert page.evaluate(wider) == 0
+
+
+def test_a_table_whose_times_differ_by_powers_of_ten_fits_800_pixels(
+    page, rpl_shared_data, rpl_cli, tmp_path
+):
+    folder = tmp_path / "fmla"
+    with tarfile.open(rpl_shared_data / "counters_new" / "fmla_MI300.tgz") as packed:
+        packed.extractall(folder, filter="data")
+    (counters,) = folder.rglob("pmc_perf.csv")
+    rpl_cli("analyze", counters.parent, "--device", "gfx942", "-o", tmp_path / "out").assert_ok()
+    report = tmp_path / "report.html"
+    rpl_cli("report", tmp_path / "out", "--format", "html", "-o", report).assert_ok()
+    page.open(report, width=800)
+    kernels = "document.getElementById('kernel-table').parentElement"
+    assert page.evaluate(f"{kernels}.scrollWidth <= {kernels}.clientWidth")
 
 
 def test_text_has_enough_contrast_in_both_modes(page, demo_report):

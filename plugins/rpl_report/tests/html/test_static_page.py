@@ -71,9 +71,31 @@ def test_kernels_and_their_figures_are_in_the_markup(demo_run, demo_report, pars
     for row, kernel in zip(rows, sorted(profile["kernels"], key=lambda k: -k["runtime_ms"]), strict=True):
         assert row.text.startswith(source_name(kernel["name"]))
         cells = [cell.attributes["data-key"] for cell in row.find_all("td")]
-        assert float(cells[0] or 0) == kernel["runtime_ms"]
+        assert float(cells[0] or 0) == pytest.approx(1e6 * kernel["runtime_ms"])
         assert float(cells[2] or 0) == kernel["criticality_weight"]
         assert cells[4] == kernel["bottleneck"]
+
+
+def test_a_table_has_one_unit_of_time_which_its_header_tells(demo_run, demo_report, parsed):
+    kernels = json.loads((demo_run / "profile.json").read_text())["kernels"]
+    table = parsed(demo_report).by_id("kernel-table")
+    heads = [head.text for head in table.find_all("thead")[0].find_all("th")]
+    (time,) = (head for head in heads if head.startswith("Time, "))
+    unit_ns = {"ms": 1e6, "µs": 1e3, "ns": 1}[time.removeprefix("Time, ")]
+    of_name = {source_name(kernel["name"]): kernel for kernel in kernels}
+    for row in table.find_all("tbody")[0].find_all("tr"):
+        kernel = of_name[row.find_all("th")[0].text]
+        cells = dict(zip(heads[1:], (cell.text for cell in row.find_all("td")), strict=True))
+        for head, ns in ((time, 1e6 * kernel["runtime_ms"]), ("Median", kernel["median_ns"])):
+            (cell,) = (text for title, text in cells.items() if title.startswith(head))
+            assert float(cell.replace("\u202f", "")) * unit_ns == pytest.approx(ns, rel=6e-4)
+    assert not _mixed_units(parsed(demo_report))
+
+
+def _mixed_units(root) -> list[set[str]]:
+    """Units of time in the cells of the tables that have several."""
+    units = [set(re.findall(r"(?<=\d )(?:ns|µs|us|ms|s)\b", body.text)) for body in root.find_all("tbody")]
+    return [found for found in units if len(found) > 1]
 
 
 def test_breakdown_parts_have_the_widths_of_their_times(demo_run, demo_report, parsed):
@@ -197,6 +219,7 @@ def test_real_recordings_make_a_well_formed_page(recording, rpl_shared_data, rpl
     rpl_cli("report", tmp_path / "out", *words).assert_ok()
     root = parsed(target)
     assert bool(root.by_id("timeline").find_all("svg")) == (dag["status"] == "available")
+    assert not _mixed_units(root)
     assert target.stat().st_size < 5_000_000
 
 
@@ -260,7 +283,7 @@ def test_the_head_tells_two_reports_of_one_device_apart(demo_run, rpl_cli, parse
     facts = [fact.text for fact in page.find_all("span")[:2]]
     assert facts[0] == "command: '/opt/app <b>' --size 'two words\\x1b[31m'"
     assert facts[1] == f"recorded {manifest['created_utc']} by {manifest['collector']} on synthetic-node"
-    shown = rpl_cli("report", run).assert_ok().stdout.splitlines()
+    shown = rpl_cli("report", run).assert_ok().stdout.split("\n\n")[1].splitlines()
     assert shown[0] == f"command     {facts[0].partition(': ')[2]}"
     assert (
         shown[1]
@@ -338,8 +361,28 @@ def test_without_a_critical_path_kernels_have_their_next_step_by_time(
     folder = rpl_shared_data / "counters_gfx942" / "vcopy_MI300X_A1_rocpd"
     text = rpl_cli("analyze", folder, "-o", tmp_path / "out").assert_ok().stdout
     step = "See with a thread trace which instruction is waited for"
-    assert step in text.split("By kernel time:\n1. vecCopy (latency_bound): 100.0%")[1]
+    first = " ".join(text.split("\n\n")[0].split())
+    assert first.startswith(
+        "1. vecCopy: 100.0% of kernel time. What a faster one brings the run is unknown: only "
+    )
+    assert "Why: latency bound, medium confidence: dependency_wait_fraction 69.5%" in first
+    assert f"Next: {step}" in first
     rpl_cli("report", tmp_path / "out", "--format", "html", "-o", tmp_path / "page.html").assert_ok()
     (found,) = parsed(tmp_path / "page.html").find_all("ol", cls="findings")
     assert step in found.text
     assert "rpl profile --deep-analysis" in found.text
+
+
+def test_a_device_whose_name_is_its_architecture_is_called_by_its_product(demo_run, rpl_cli, tmp_path):
+    """As the emulated one is; an architecture of several products has no product to name."""
+    run = shutil.copytree(demo_run, tmp_path / "run")
+    profile = json.loads((run / "profile.json").read_text())
+    for product, called in (
+        ("A PRODUCT (emulated)", "A PRODUCT (emulated)"),
+        ("one of a, b", "a gfx942 GPU"),
+    ):
+        profile["gpu"] |= {"product": product, "architecture": "gfx942"}
+        profile["provenance"]["device"] = "gfx942"
+        (run / "profile.json").write_text(json.dumps(profile))
+        rpl_cli("report", run, "--format", "html", "-o", tmp_path / "page.html").assert_ok()
+        assert f"on {called} - rpl report</title>" in (tmp_path / "page.html").read_text()

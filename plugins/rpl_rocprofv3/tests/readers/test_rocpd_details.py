@@ -532,3 +532,12 @@ def test_one_table_with_several_guids_is_split(write, read, tmp_path):
     (trace,) = read(first)
     assert sorted(p.pid for p in trace.processes) == [100, 200]
     assert len(trace.dispatches) == 3
+
+
+def test_pc_samples_in_a_database_are_refused_by_name_and_times_are_read(write, read, codes):
+    path = edit(write([dispatch(1, 0, 10)]), "CREATE TABLE rocpd_gpu_pc_sample (id INTEGER, exec_mask TEXT)")
+    (trace,) = read(path)
+    assert codes(trace) == {}
+    (trace,) = read(edit(path, "INSERT INTO rocpd_gpu_pc_sample VALUES (1, '0xffff')"))
+    assert codes(trace) == {"rocpd.pc_samples_not_read": 1}
+    assert len(trace.dispatches) == 1

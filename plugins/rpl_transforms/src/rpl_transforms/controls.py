@@ -214,9 +214,10 @@ _LINES = (
     ),
     "template <typename T> __attribute__((device)) inline T changed(T v) { return Wrong<T>::of(v); }",
     "}  // namespace rpl_control",
+    "#line 1",
     "",
 )
-#: Goes in front of the whole file.
+#: Goes in front of the whole file, whose lines keep their numbers: the host's code may hold them.
 PRELUDE = "\n".join(_LINES).encode()
 #: A value made wrong; an initializer list with the type of what it is stored in.
 CHANGED = b"::rpl_control::changed(%s)"
@@ -247,7 +248,7 @@ def controls_of(source: KernelSource) -> tuple[EditCandidate, ...]:
         return ()
     prelude = _prelude(source.text)
     full = [kernel for kernel in kernels if kernel.body.named_child_count]
-    empty = tuple(Edit(kernel.body.start_byte, kernel.body.end_byte, b"{ }") for kernel in full)
+    empty = tuple(Edit(kernel.body.start_byte, kernel.body.end_byte, _nothing(kernel)) for kernel in full)
     broken = tuple(edit for kernel in full for edit in _wrong_stores(file, kernel))
     if not full:  # nothing that could be taken away or made wrong
         return ()
@@ -255,6 +256,10 @@ def controls_of(source: KernelSource) -> tuple[EditCandidate, ...]:
         _candidate("empty", "the kernel does nothing", kernels[0], (prelude, *empty)),
         _candidate("broken", "the kernel stores wrong values", kernels[0], (prelude, *broken)),
     )
+
+
+def _nothing(kernel: KernelNode) -> bytes:
+    return b"{ " + b"\n" * (kernel.body.text or b"").count(b"\n") + b"}"
 
 
 def _candidate(name: str, summary: str, kernel: KernelNode, edits: tuple[Edit, ...]) -> EditCandidate:

@@ -119,17 +119,17 @@ def _candidate(
     vector = f"{name}_vector"
     place = f"&{first.pointer}[{first.index}]"
     elements = ", ".join(f"{first.pointer}[{first.index} + {number}]" for number in range(width))
-    # On one line: those behind it keep their numbers.
+    # On one line: those behind it keep their numbers. A structure, as not every compiler has vector types.
     text = (
-        f"typedef {first.element} {vector} __attribute__((ext_vector_type({width}))); "
+        f"struct __attribute__((aligned(16))) {vector} {{ {first.element} rpl_at[{width}]; }}; "
         f"const {vector} {name} = reinterpret_cast<unsigned long long>({place}) % 16 == 0 "
-        f"? *reinterpret_cast<const {vector}*>({place}) : {vector}{{{elements}}}; "
+        f"? *reinterpret_cast<const {vector}*>({place}) : {vector}{{{{{elements}}}}}; "
     )
     begin = first.node.start_byte
     guards = (_proven(reading, group), _names_free(reading, text, group[0], text_of(file.root)))
     edits = [Edit(begin, begin, text.encode())]
     for number, load in enumerate(group):
-        edits.append(Edit(load.value.start_byte, load.value.end_byte, f"{name}[{number}]".encode()))
+        edits.append(Edit(load.value.start_byte, load.value.end_byte, f"{name}.rpl_at[{number}]".encode()))
     return EditCandidate(
         id=f"{kernel.name}-{first.pointer}-L{line_of(first.node)}",
         kernel=kernel.name,

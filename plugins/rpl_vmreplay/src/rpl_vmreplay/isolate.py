@@ -10,11 +10,13 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rpl_core.cli.output import shown_while_running
 from rpl_core.errors import BadDataError, MissingError, NoVerdictError, RplError, UsageError
 from rpl_core.exit_codes import ExitCode
 from rpl_core.files.bounded import read_regular
@@ -192,6 +194,8 @@ def _renamed(path: Path, name: str) -> Path:
 # Run a program with the capture tool in it, and say what became of that.
 
 _PREFIX = "RPL_ISOLATE_"
+#: Files of a capture that are looked at while it is written (chosen: looking must stay cheap).
+_MOST_FILES = 2000
 #: The runtime's own switch for addresses that are low and the same in each run.
 _LOW_ADDRESSES = "HSA_RESERVE_SVM"
 
@@ -234,13 +238,23 @@ def isolate(request: IsolateRequest, sink: Callable[[str], None]) -> Isolated:
         tempfile.TemporaryDirectory(prefix="rpl-isolate-") as status,
     ):
         environment = _environment(request, output, Path(status), os.environ)
-        result = run_command(
-            ProcessRequest(
-                command=request.command, environment=environment, time_limit_s=request.time_limit_s
-            ),
-            sink,
+        program = ProcessRequest(
+            command=request.command, environment=environment, time_limit_s=request.time_limit_s
         )
+        with shown_while_running("isolate", lambda: _so_far(Path(status), output)):
+            result = run_command(program, sink)
         return Isolated(result, read_statuses(Path(status)), launched_kernels(Path(status)))
+
+
+def _so_far(status: Path, output: Path) -> str:
+    """What the tool has done: how much there is to write is known only when it has written it."""
+    told = read_statuses(status)
+    if not told:
+        return "the program starts"
+    if told[0].state != "capturing":
+        return f"{told[0].state}, {counted(told[0].launches, 'launch', 'launches')} so far"
+    written = sum(file.stat().st_size for file in islice(output.rglob("*"), _MOST_FILES) if file.is_file())
+    return f"capturing, {written / (1 << 20):,.0f} MiB written"
 
 
 def _environment(

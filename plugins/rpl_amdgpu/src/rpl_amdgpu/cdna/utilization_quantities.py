@@ -64,8 +64,10 @@ def _ratio(
     source: str,
     exactness: Exactness = Exactness.EXACT,
     note: str | None = None,
+    consistent: str | None = None,
 ) -> Quantity:
-    return Quantity(name, unit, (Formula(expression, exactness, source, note=note),), additive=False)
+    formula = Formula(expression, exactness, source, note=note, consistent=consistent)
+    return Quantity(name, unit, (formula,), additive=False)
 
 
 def _lanes() -> tuple[Quantity, ...]:
@@ -124,15 +126,28 @@ def _utilization(name: str, busy: str, otherwise: tuple[Formula, ...] = ()) -> Q
     return Quantity(name, "fraction", (*formulas, *otherwise), additive=False)
 
 
+#: Figures of what a wave's cycles go into, and the counters of those cycles.
+_SHARES_OF_LIFE = (
+    ("dependency_wait_fraction", "SQ_WAIT_ANY"),
+    ("issue_wait_fraction", "SQ_WAIT_INST_ANY"),
+    ("issuing_fraction", "SQ_ACTIVE_INST_ANY"),
+)
+#: AMD's panels add the three up to the cycles of a wave (rocprofiler-compute, "Wavefront runtime stats"), so
+#: waits alone are not more than these. Where they are, cycles of different passes were compared.
+_WAITS_FIT = "max0(SQ_WAVE_CYCLES - SQ_WAIT_ANY - SQ_WAIT_INST_ANY)"
+
+
+def _share_of_life(name: str, cycles: str) -> Quantity:
+    return _ratio(name, "fraction", f"{cycles} / SQ_WAVE_CYCLES", _RPC, consistent=_WAITS_FIT)
+
+
 def _waves_and_waits() -> tuple[Quantity, ...]:
     waves = "SQ_WAVE_CYCLES / SQ_BUSY_CU_CYCLES"
     slots = "(simd_per_cu * max_waves_per_simd)"
     return (
         _ratio("mean_waves_per_busy_cu", "wave", waves, _SDK, note=_BUSY_NOTE),
         _ratio("occupancy_of_busy_cu", "fraction", f"{waves} / {slots}", _SDK, note=_BUSY_NOTE),
-        _ratio("dependency_wait_fraction", "fraction", "SQ_WAIT_ANY / SQ_WAVE_CYCLES", _RPC),
-        _ratio("issue_wait_fraction", "fraction", "SQ_WAIT_INST_ANY / SQ_WAVE_CYCLES", _RPC),
-        _ratio("issuing_fraction", "fraction", "SQ_ACTIVE_INST_ANY / SQ_WAVE_CYCLES", _RPC),
+        *(_share_of_life(*share) for share in _SHARES_OF_LIFE),
     )
 
 

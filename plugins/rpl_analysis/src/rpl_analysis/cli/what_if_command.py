@@ -21,6 +21,7 @@ from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.ingest.load import load_recording
 from rpl_core.pipeline import run_directory_of
+from rpl_core.text.alike import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,7 +100,10 @@ def _name(part: str, names: Sequence[str]) -> str:
     if len(matching) == 1:
         return matching[0]
     if not matching:
-        raise MissingError(f"no kernel or copy of the run matches {part!r}", next_step="see `rpl report`")
+        meant = did_you_mean(part, (*shown_names(names).values(), *names))
+        raise MissingError(
+            f"no kernel or copy of the run matches {part!r}{meant}", next_step="see `rpl report`"
+        )
     called = shown_names(names)
     few = named_few([called[name] for name in matching])
     raise UsageError(f"{len(matching)} kernels match {part!r}: {few}", next_step="give more of the name")
@@ -142,8 +146,8 @@ def _show(output: Output, document: WhatIfDocument, names: Mapping[str, str]) ->
     columns = ("what if", "faster by", "application", "gain", "speed-up")
     output.table(columns, rows, right=columns[1:])
     output.line()
-    output.line("Modelled: durations do not depend on what runs beside them; launches, host time and")
-    output.line("waits stay as recorded.")
+    output.line("Modelled: durations do not depend on what runs beside them; launches, host time,")
+    output.line("waits and the order in which the host submits stay as recorded.")
     if any(one.application_gain_at_most_ns is not None for one in (*asked, document.together)):
         output.line("Ranges: which stream waited for which is not (all) recorded.")
 

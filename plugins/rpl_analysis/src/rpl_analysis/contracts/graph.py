@@ -284,6 +284,7 @@ class GraphResult:
     gains: tuple[GainPart, ...] = ()  # idle time, kernels and copies in one list, largest (at most) first
     lanes: int = 0  # streams, or queues where they stand in, of the machine with the longest path
     order_known: bool = True  # false: waits between these lanes are not (all) in the recording
+    host_threads: int | None = None  # that submitted work, of the process with most; null: no call tells
     critical_path_count: Literal["one", "several"] | None = None
     bounds: PathBoundsPart | None = None
     path_edges: tuple[EdgeCount, ...] = ()

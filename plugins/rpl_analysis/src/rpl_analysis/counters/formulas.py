@@ -81,6 +81,7 @@ def evaluate_formula(
     if evaluated.value is None:
         return FormulaOutcome(None, None, None, sums.launches, recorded, evaluated.reason)
     clamped = _contradictions(formula, {**constants, **dict.fromkeys(counters, 0.0)}, sums)
+    clamped = {**clamped, **_inconsistent(formula, kernel)}
     upper = _upper_end(formula, values) if recorded == counters else None
     value, exactness = evaluated.value, formula.exactness
     if upper is not None and upper == value:
@@ -108,6 +109,15 @@ def _contradictions(formula: Formula, scalars: Mapping[str, float], sums: Counte
     if formula.upper_expression is not None:
         found |= parse_expression(formula.upper_expression).negative_in(columns)
     return found
+
+
+def _inconsistent(formula: Formula, kernel: KernelCounters) -> Mapping[str, int]:
+    """Terms of ``Formula.consistent`` that are negative, and in how many launches that have its counters."""
+    if formula.consistent is None:
+        return {}
+    condition = parse_expression(formula.consistent)
+    sums = kernel.sums(condition.names) if all(map(kernel.recorded_name, condition.names)) else None
+    return {} if sums is None else condition.negative_in(sums.columns)
 
 
 def _of_a_part(exactness: Exactness, value: float) -> Exactness:

@@ -27,10 +27,14 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.analysis import AnalysisDocument
     from rpl_analysis.contracts.dag import DagDocument
     from rpl_analysis.contracts.profile import ProfileDocument
+    from rpl_analysis.contracts.ranks_document import RanksDocument
     from rpl_analysis.contracts.roofline import RooflineDocument
     from rpl_analysis.contracts.what_if import WhatIfDocument
 
-__all__ = ["FULL_GRAPH_FILE", "AnalysisKind", "DagKind", "ProfileKind", "RooflineKind", "WhatIfContract"]
+__all__ = [
+    *("FULL_GRAPH_FILE", "AnalysisKind", "DagKind", "ProfileKind", "RanksContract", "RooflineKind"),
+    "WhatIfContract",
+]
 
 #: Every node and edge of the graph that dag.json sums up.
 FULL_GRAPH_FILE = "dag_full.npz"
@@ -175,6 +179,16 @@ class AnalysisKind(_Kind):
 def _as_json(fact: object) -> object:
     """A copy as plain values; that it can be one was checked where the fact was given."""
     return json.loads(json.dumps(fact, default=dict))
+
+
+class RanksContract(DocumentContract):
+    name = "ranks"
+    summary = "what `rpl ranks` says of a job of many ranks"
+
+    def model(self) -> type[RanksDocument]:
+        from rpl_analysis.contracts.ranks_document import RanksDocument
+
+        return RanksDocument
 
 
 class WhatIfContract(DocumentContract):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
 from rpl_analysis.contracts.graph import DominantWorkPart
 from rpl_analysis.critical_path.path import trace_path
@@ -33,7 +34,7 @@ from rpl_analysis.execution_graph.results.forecasts import (
 from rpl_analysis.execution_graph.results.full_columns import graph_columns
 from rpl_analysis.execution_graph.results.host_timeline import host_timeline
 from rpl_analysis.execution_graph.results.loads import MOST_PARTS, MachineLoad, machine_load, process_paths
-from rpl_analysis.execution_graph.results.model import ExecutionGraph
+from rpl_analysis.execution_graph.results.model import ExecutionGraph, WorkOnPath
 from rpl_analysis.execution_graph.results.paths import find_near_paths, path_segments
 from rpl_analysis.execution_graph.results.symbol_edges import sum_symbol_edges
 from rpl_analysis.execution_graph.results.symbols import find_symbol_slack, rank_symbols, symbol_criticality
@@ -55,10 +56,12 @@ if TYPE_CHECKING:
     from rpl_analysis.critical_path.model import NodeWeights
     from rpl_analysis.execution_graph.dependencies.all_edges import SyncInfo
     from rpl_analysis.execution_graph.dependencies.graph_launches import LaneLinks
+    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.host_program.program import HostProgram
     from rpl_analysis.execution_graph.results.domain import Domain, SolvedDomain
     from rpl_core.model.trace import Trace
 
-__all__ = ["RESOLVED_SYMBOLS", "PathLengths", "execution_graph", "measure_path"]
+__all__ = ["RESOLVED_SYMBOLS", "PathLengths", "execution_graph", "measure_path", "process_lengths"]
 
 #: Symbols for which the graph is solved again; the rest of the list can gain less (chosen).
 RESOLVED_SYMBOLS = 15
@@ -95,6 +98,7 @@ def execution_graph(
         submission_disagreements=dependencies.submission_disagreements,
         unresolved=dependencies.unresolved,
         gaps_attributed=dependencies.program.calls is not None,
+        host_threads=_host_threads(dependencies.program),
     )
     if not with_columns:
         # With millions of nodes every column counts: what found the edges is not needed to solve them.
@@ -109,7 +113,28 @@ def execution_graph(
     graph = attrs.evolve(graph, **_order(graph, solved[longest].domain, bounds))
     loads = [machine_load(trace, domain, host) for domain, host in zip(solved, hosts, strict=True)]
     order = LaneOrder(known=graph.order_known, certain=others[longest].certain_only_ns is None)
+    graph = attrs.evolve(graph, on_path=_on_path(trace, solved[longest], copies=include_copies))
     return _summed_up(trace, graph, solved, solved[longest], links, loads, order)
+
+
+def _host_threads(program: HostProgram) -> int | None:
+    """Threads that submitted the work of a process, the most of any: several may submit in another order."""
+    known = program.submissions.call >= 0
+    if program.calls is None or not bool(known.any()):
+        return None
+    process = program.nodes.process[known].astype(np.int64)
+    pairs = distinct_values(process * program.calls.threads + program.submissions.thread[known])
+    return int(np.bincount(pairs // program.calls.threads).max())
+
+
+def _on_path(trace: Trace, solved: SolvedDomain, *, copies: bool) -> WorkOnPath:
+    work, count = solved.domain.work, 0 if trace.copies is None or not copies else len(trace.copies)
+    found = WorkOnPath(np.zeros(len(trace.dispatches), np.bool_), np.zeros(count, np.bool_))
+    rows = solved.path.rows[solved.path.rows < len(work)]  # behind them come synchronisations
+    copied = work.is_copy[rows]
+    found.dispatches[work.row[rows[~copied]]] = True
+    found.copies[work.row[rows[copied]]] = True
+    return found
 
 
 def _order(graph: ExecutionGraph, domain: Domain, bounds: PathBoundsPart) -> dict[str, Any]:
@@ -247,6 +272,20 @@ class PathLengths:
     critical_path_ns: int | None
     makespan_ns: int | None
     sync_info: SyncInfo | None
+
+
+def process_lengths(trace: Trace, nodes: WorkNodes) -> dict[int, int]:
+    """The longest exec-only path of each process with work, by its index: ``processes`` of ``dag.json``."""
+    lengths: dict[int, int] = {}
+    for domain in machine_domains(trace, nodes, find_dependencies(trace, nodes)):
+        own = distinct_values(domain.work.process).tolist()
+        graph = graph_of(domain, domain.trusted_edges())
+        if len(own) == 1:
+            lengths[own[0]] = path_length(graph, weigh(graph, "exec_only"))
+        else:
+            paths = solve_domain(domain).process_path_ns
+            lengths |= {number: int(paths[number]) for number in own}
+    return lengths
 
 
 def measure_path(trace: Trace, *, include_copies: bool) -> PathLengths:

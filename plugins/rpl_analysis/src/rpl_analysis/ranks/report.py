@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["rank_report"]
+__all__ = ["Arrivals", "compare_arrivals", "rank_keys", "rank_report"]
 
 
 #: So many GPUs, ranks and kernels are listed (chosen).
@@ -62,7 +62,7 @@ class _Run:
 def rank_report(trace: Trace, run: int, rules: Iterable[CollectiveRule]) -> RanksPart | None:
     """``None`` where nothing ran."""
     work = work_nodes(trace, include_copies=True)
-    rank, keys = _ranks(trace, work)
+    rank, keys = rank_keys(trace, work)
     if not keys:
         return None
     run_of_rank = _Run(
@@ -85,7 +85,7 @@ def rank_report(trace: Trace, run: int, rules: Iterable[CollectiveRule]) -> Rank
     )
 
 
-def _ranks(trace: Trace, work: WorkNodes) -> tuple[Int64Column, tuple[tuple[int, int], ...]]:
+def rank_keys(trace: Trace, work: WorkNodes) -> tuple[Int64Column, tuple[tuple[int, int], ...]]:
     """The rank of each node, and process and agent of each rank, by machine, GPU and process id.
 
     Ranks are those that launched kernels; copies of others have the rank -1.

@@ -120,5 +120,16 @@ def marked(value: float | None, exactness: str | None, upper: float | None = Non
         return UNKNOWN
     if upper is not None:
         return f"{number(value)} to {number(upper)}"
-    mark = {"lower_bound": ">=", "interval": ">=", "estimate": "~"}.get(exactness or "", "")
-    return f"{mark}{number(value)}"
+    return f"{_mark(exactness)}{number(value)}"
+
+
+def with_unit(value: float, unit: str | None, exactness: str | None, upper: float | None = None) -> str:
+    """A figure of any quantity with its exactness and unit, a share in percent."""
+    if unit != "fraction":
+        return f"{marked(value, exactness, upper)} {unit_of(value, unit)}".rstrip()
+    return f"{_mark(exactness)}{percent(value)}" if upper is None else between(percent(value), percent(upper))
+
+
+def _mark(exactness: str | None) -> str:
+    """What stands before one figure for its exactness; nothing before an exact one."""
+    return {"lower_bound": ">=", "interval": ">=", "estimate": "~"}.get(exactness or "", "")

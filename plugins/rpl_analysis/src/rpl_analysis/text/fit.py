@@ -1,19 +1,14 @@
-"""Text that fits a width: tables give way in their first column, then lose columns; lines are wrapped."""
+"""Tables that fit a width: they give way in their first column, then lose columns."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rpl_analysis.text.distinct import shorten_apart
 from rpl_core.text.safety import printable
 from rpl_core.text.table import format_table
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-__all__ = ["fit_table", "wrap_lines"]
+__all__ = ["fit_table"]
 
 _BETWEEN = 2
 _LEAST_NAME = 20
@@ -49,17 +44,3 @@ def fit_table(
 
 def _width(columns: Sequence[str], rows: Sequence[Sequence[str]], index: int) -> int:
     return max(len(printable(row[index])) for row in (columns, *rows))
-
-
-def wrap_lines(text: str, width: int) -> str:
-    """``text`` with lines longer than ``width`` broken at blanks and continued two characters further in."""
-    return "\n".join(part for line in text.split("\n") for part in _wrapped(line, width))
-
-
-def _wrapped(line: str, width: int) -> Iterable[str]:
-    if len(line) <= width:
-        return (line,)
-    indent = " " * (len(line) - len(line.lstrip()) + 2)
-    return textwrap.wrap(
-        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )

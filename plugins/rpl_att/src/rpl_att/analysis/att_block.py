@@ -183,7 +183,10 @@ def _from_code(trace: ThreadTrace, totals: Totals, unavailable: dict[str, str]) 
     edges = trace.waves.flow.edges if trace.waves else None
     fields = {
         "hot_instructions": hot_instructions(trace.code, totals),
-        "hot_lines": hot_lines(trace.code, totals),
+        "hot_lines": tuple(
+            line.model_copy(update={"text": trace.source_texts.get(line.source)})
+            for line in hot_lines(trace.code, totals)
+        ),
     }
     if trace.level is Level.STATS:
         unavailable["loops"] = "loops are looked for in code tables and wave files only"

@@ -13,13 +13,12 @@ from rpl_att.analysis.totals import Totals
 from rpl_att.contract import AttBranch, AttInstruction, AttLoop, AttSourceLine
 from rpl_att.instruction_class import InstructionClass
 from rpl_att.reading.code_table import CodeTable
+from rpl_att.reading.folder import INLINE
 from rpl_att.reduction.line_totals import FlowTotals
 from rpl_core.values import frozen
 
 #: Entries in the documents; `rpl att show` has all of them (chosen).
 SHOWN = 40
-#: Separates the frames of an inline chain, innermost first (docs/reference/thread-trace.md, 2.3).
-INLINE = " -> "
 
 Counts = NDArray[np.int64]
 

@@ -10,7 +10,7 @@ import gzip
 import re
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -151,6 +151,9 @@ def rows(value: Any, path: Path, place: str) -> list[Any]:
 
 _MAX_SOURCE_BYTES = 16 << 20
 _MAX_DEPTH = 64
+_LONGEST_LINE = 400
+#: Separates the frames of an inline chain, innermost first (docs/reference/thread-trace.md, 2.3).
+INLINE = " -> "
 
 
 def source_names(folder: TraceFolder) -> dict[str, str]:
@@ -176,3 +179,29 @@ def read_source(folder: TraceFolder, names: dict[str, str], path: str) -> list[s
     if copy is None or copy.stat().st_size > _MAX_SOURCE_BYTES:
         return None
     return copy.read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+def source_texts(folder: TraceFolder, named: Iterable[str]) -> dict[str, str]:
+    """The text of every line that ``named`` entries ("path:line", or a chain of them) point at.
+
+    Lines of files without a copy are left out, and each is cut at some length: a report shows them.
+    """
+    copies = source_names(folder)
+    if not copies:
+        return {}
+    wanted: dict[str, set[int]] = {}
+    for entry in dict.fromkeys(named):
+        path, number = place_of(entry.partition(INLINE)[0].strip())
+        if number is not None and path in copies:
+            wanted.setdefault(path, set()).add(number)
+    texts: dict[str, str] = {}
+    for path, numbers in sorted(wanted.items()):
+        lines = read_source(folder, copies, path) or []
+        texts |= {f"{path}:{n}": lines[n - 1].strip()[:_LONGEST_LINE] for n in numbers if 0 < n <= len(lines)}
+    return texts
+
+
+def place_of(source: str) -> tuple[str, int | None]:
+    """ "path:line" in its parts; without a number there is no line."""
+    path, _, number = source.rpartition(":")
+    return (path, int(number)) if number.isdecimal() and len(number) < 10 else (source, None)

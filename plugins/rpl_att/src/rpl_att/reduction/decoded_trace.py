@@ -11,7 +11,7 @@ import numpy as np
 from rpl_att.join_dispatch import find_kernel
 from rpl_att.model import Level, ThreadTrace
 from rpl_att.reading.code_table import CodeTable, parse_code, read_stats, stats_path
-from rpl_att.reading.folder import TraceFolder, mapping, open_bounded, rows, whole
+from rpl_att.reading.folder import TraceFolder, mapping, open_bounded, rows, source_texts, whole
 from rpl_att.reading.json_arrays import NotRowsError, SkeletonError, row_blocks, split_arrays
 from rpl_att.reading.occupancy_events import read_occupancy, read_state_steps
 from rpl_att.reading.raw_files import raw_files_of, recorded_architecture
@@ -70,6 +70,7 @@ def read_decoded_trace(path: Path) -> ThreadTrace:
         pc_sampling_only=index.pc_sampling_only,
         origin=Origin.SYNTHETIC if index.synthetic else Origin.MEASURED,
         architecture=recorded_architecture(raw) or _family(index.gfx_major),
+        source_texts=part(lambda: source_texts(folder, code.source if code else ())) or {},
     )
 
 

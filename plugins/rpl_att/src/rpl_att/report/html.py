@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from rpl_att.analysis.hot_spots import frames
+from rpl_att.analysis.next_step import hottest
 from rpl_att.report import shown_kernel
 from rpl_core.text.safety import readable
 from rpl_core.text.table import counted
@@ -15,13 +17,19 @@ from rpl_report.html import figures as q
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from rpl_att.contract import AttPart, AttTimeline
+    from rpl_att.contract import AttInstruction, AttPart, AttSourceLine, AttTimeline
     from rpl_core.interfaces.section import SectionRequest
 
 __all__ = ["thread_traces_html"]
 
 _NAME_WIDTH = 64
 _SHOWN_ROWS = 25
+#: Lines of source with the instructions beside them, and instructions of one line (chosen).
+_SHOWN_SOURCES, _SHOWN_BESIDE = 15, 6
+_NO_SOURCE = (
+    "Lines of source are unknown: the program has no line tables. Build it with -g and record again; "
+    "until then the heat of the instructions is all that there is."
+)
 _SHOWN_ENGINES = 4
 #: The drawing with room for its axes, and the part of it in which curves are drawn.
 _WIDTH, _HEIGHT = 800.0, 210.0
@@ -72,6 +80,27 @@ class Chart:
 
 
 @frozen
+class HotRow:
+    """One instruction: ``heat`` is its width in percent of the hottest, ``step`` what to do about it."""
+
+    cells: tuple[str, ...]
+    heat: float
+    step: str
+
+
+@frozen
+class SourceGroup:
+    """A line of source with its instructions beside it, the hottest first."""
+
+    place: str
+    text: str
+    figures: tuple[str, ...]
+    heat: float
+    instructions: tuple[HotRow, ...]
+    left_out: int
+
+
+@frozen
 class ThreadTraceView:
     """One traced kernel. Rows are cells of text; ``notes`` say what is missing or doubtful."""
 
@@ -83,9 +112,10 @@ class ThreadTraceView:
     shares: tuple[Share, ...]
     states: Chart | None
     occupancy: Chart | None
-    instructions: tuple[tuple[str, ...], ...]
+    instructions: tuple[HotRow, ...]
+    beside: tuple[SourceGroup, ...]
+    no_source: str
     waits: tuple[tuple[str, ...], ...]
-    lines: tuple[tuple[str, ...], ...]
 
 
 def thread_traces_html(parts: Sequence[AttPart], request: SectionRequest) -> str:
@@ -121,7 +151,8 @@ def _view(part: AttPart, request: SectionRequest) -> ThreadTraceView:
         occupancy=_chart([(timeline, timeline) for timeline in _occupancy_curves(part)]),
         instructions=tuple(_instruction_rows(part)),
         waits=tuple(_wait_rows(part)),
-        lines=tuple(_source_rows(part)),
+        beside=_beside(part),
+        no_source="" if part.hot_lines else _NO_SOURCE,
     )
 
 
@@ -270,16 +301,54 @@ def _path(timeline: AttTimeline, first: int, last: int, peak: int) -> str:
     return "".join([*points, f"V{_BOTTOM:g}Z"])
 
 
-def _instruction_rows(part: AttPart) -> Iterable[tuple[str, ...]]:
-    for row in part.hot_instructions[:_SHOWN_ROWS]:
-        figures = (
-            q.share(row.share),
-            q.count(row.latency),
-            q.count(row.stall),
-            q.count(row.idle),
-            q.count(row.hits),
+def _instruction_rows(part: AttPart) -> Iterable[HotRow]:
+    """The step stands on the hottest lines: further down it is what was said already."""
+    told: set[str] = set()
+    for row, _, step in hottest(part, _SHOWN_ROWS):
+        figures = q.count(row.latency), q.count(row.stall), q.count(row.idle), q.count(row.hits)
+        where = readable(row.source or "", 90)
+        cells = (str(row.line), q.share(row.share), readable(row.isa, 90), *figures, where)
+        yield HotRow(cells, _heat(row, part.hot_instructions), "" if step in told else step)
+        told.add(step)
+
+
+def _heat(
+    row: AttInstruction | AttSourceLine, every: Sequence[AttInstruction] | Sequence[AttSourceLine]
+) -> float:
+    """Cycles in percent of those of the row with the most."""
+    most = max(one.latency + (one.idle or 0) for one in every)
+    return 100 * (row.latency + (row.idle or 0)) / most if most else 0.0
+
+
+def _beside(part: AttPart) -> tuple[SourceGroup, ...]:
+    """The hottest lines of source, each with those of the hottest instructions that it was compiled to."""
+    groups = []
+    for line in part.hot_lines[:_SHOWN_SOURCES]:
+        own = [
+            (row, step)
+            for row, _, step in hottest(part, len(part.hot_instructions))
+            if frames(row.source or "")[:1] == (line.source,)
+        ]
+        rows = tuple(
+            HotRow(
+                (str(row.line), q.share(row.share), readable(row.isa, 90)),
+                _heat(row, part.hot_instructions),
+                step if number == 0 else "",
+            )
+            for number, (row, step) in enumerate(own[:_SHOWN_BESIDE])
         )
-        yield (str(row.line), *figures, readable(row.isa, 90), readable(row.source or "", 90))
+        figures = (q.share(line.share), f"{q.count(line.latency)} cycles", f"{q.count(line.hits)} hits")
+        groups.append(
+            SourceGroup(
+                readable(line.source, 120),
+                readable(line.text or "", 160),
+                figures,
+                _heat(line, part.hot_lines),
+                rows,
+                max(0, line.instructions - len(rows)),
+            )
+        )
+    return tuple(groups)
 
 
 def _wait_rows(part: AttPart) -> Iterable[tuple[str, ...]]:
@@ -293,8 +362,3 @@ def _wait_rows(part: AttPart) -> Iterable[tuple[str, ...]]:
             readable(wait.isa, 60),
             readable(cause, 200),
         )
-
-
-def _source_rows(part: AttPart) -> Iterable[tuple[str, ...]]:
-    for line in part.hot_lines[:_SHOWN_ROWS]:
-        yield (q.share(line.share), q.count(line.latency), q.count(line.stall), readable(line.source, 120))

@@ -6,8 +6,10 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.text.figures import UNKNOWN, percent
+from rpl_att.analysis.next_step import hottest, waited_for
+from rpl_att.reading.folder import place_of
 from rpl_att.report import shown_kernel
-from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
+from rpl_core.interfaces.section import Block, Claim, Paragraph, Place, ReportSection, SectionRequest, Table
 from rpl_core.text.safety import printable, shorten
 from rpl_core.text.table import counted
 
@@ -20,6 +22,8 @@ __all__ = ["ThreadTraceSection"]
 
 _NAME_WIDTH = 60
 _SHOWN_PLACES = 3
+_CLAIM_WIDTH = 40
+_SHOWN_SOURCES = 20
 _EXPLAINED_PLACES, _EXPLAINED_WAITS = 12, 6  # of one kernel that somebody asked for
 
 
@@ -44,6 +48,9 @@ class ThreadTraceSection(ReportSection):
 
         return thread_traces_html(parts, request)
 
+    def claims(self, request: SectionRequest) -> tuple[Claim, ...]:
+        return tuple(claim for part in _traced(request) if (claim := _claim(part, request)) is not None)
+
     def explain(self, request: SectionRequest, kernel: str) -> tuple[Block, ...]:
         asked = (part for part in _traced(request) if part.kernel == kernel)
         return tuple(
@@ -63,6 +70,56 @@ def _traced(request: SectionRequest) -> tuple[AttPart, ...]:
     from rpl_att.contract import AttPart
 
     return tuple(AttPart.model_validate(block) for block in blocks)
+
+
+def _claim(part: AttPart, request: SectionRequest) -> Claim | None:
+    """The hottest instruction, what it waited for, and what to do about that."""
+    hot = hottest(part)
+    if part.cycles is None or not hot:
+        return None
+    row, wait, step = hot[0]
+    isa = shorten(printable(row.isa), _CLAIM_WIDTH)
+    awaited = waited_for(wait)
+    behind = f", waiting for `{shorten(printable(awaited), _CLAIM_WIDTH)}`" if awaited else ""
+    place = f", {_file(row.source)}" if row.source else ""
+    share = f"{percent(row.share)} of wave time" if row.share is not None else "most cycles"
+    reasons = _reasons(part)
+    return Claim(
+        head=f"Thread trace of {shown_kernel(part, request)}{f': {reasons}' if reasons else ''}.",
+        text=f"Hottest, with {share}: `{isa}`{behind}{place}.",
+        step=step,
+        command="rpl att show RUN" if step else "",
+        kernel=part.kernel,
+        places=tuple(_source_places(part, request)),
+    )
+
+
+def _source_places(part: AttPart, request: SectionRequest) -> Iterable[Place]:
+    """The hottest lines of source, each with its share and the step for its hottest instruction."""
+    for hot in part.hot_lines[:_SHOWN_SOURCES]:
+        file, line = place_of(hot.source)
+        if not line:
+            continue
+        rows = hottest(part, len(part.hot_instructions))
+        step = next((step for row, _, step in rows if step and (row.source or "").startswith(hot.source)), "")
+        share = f"{percent(hot.share)} of wave time" if hot.share is not None else f"{hot.latency:,} cycles"
+        yield Place(file, line, f"{share} of {shown_kernel(part, request)}. {step}".rstrip())
+
+
+def _reasons(part: AttPart) -> str:
+    """Where wave time went, the largest shares first."""
+    split = part.stall_split
+    if split is None:
+        return ""
+    shares = {
+        "waits for memory": split.memory_wait_fraction,
+        "barriers": split.barrier_fraction,
+        "busy pipes": split.pipe_backpressure_fraction,
+        "start-up of waves": split.startup_fraction,
+        "issuing": part.issue_fraction,
+    }
+    known = sorted(((value, name) for name, value in shares.items() if value), reverse=True)
+    return ", ".join(f"{name} {percent(value)}" for value, name in known[:_SHOWN_PLACES])
 
 
 def _lines(part: AttPart, request: SectionRequest) -> Iterable[str]:

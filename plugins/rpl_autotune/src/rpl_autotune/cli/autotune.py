@@ -98,8 +98,10 @@ def autotune(context: click.Context, /, **flags: Any) -> int:
     where an interrupted one stopped.
 
     \b
-    rpl autotune --space space.json --cmd-template "./kernel --bm {BLOCK_M} --bn {BLOCK_N}"
-    rpl autotune --space space.json --build "hipcc k.hip {defines} -o {output}" --cmd-template "{program}"
+    rpl autotune --space space.json \\
+      --cmd-template "./kernel --bm {BLOCK_M} --bn {BLOCK_N}"
+    rpl autotune --space space.json --cmd-template "{program}" \\
+      --build "hipcc k.hip {defines} -o {output}"
     rpl autotune --recorded convolution.json.gz --budget 100
     """
     from rpl_core.cli.process_start import import_numpy_alone

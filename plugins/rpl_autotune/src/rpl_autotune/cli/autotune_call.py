@@ -26,6 +26,8 @@ _BUDGET = 100
 #: Where --time-limit says nothing: a hanging configuration must not hang the search.
 _TIME_LIMIT_S = 600.0
 _CACHE_NAME = "autotune-cache.jsonl"
+#: How ROCm is told which GPUs a process may see (ROCm documentation, "GPU isolation techniques").
+_DEVICE_VARIABLES = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
 @frozen
@@ -180,13 +182,13 @@ class AutotuneCall:
         return min(asked, max(len(space) - 1, 1))
 
     def tools(self, space: SearchSpace) -> TuningTools:
-        from rpl_autotune.hookspecs import EXECUTORS, STRATEGIES
-        from rpl_autotune.interfaces.executor import ExecutorRequest
+        from rpl_autotune.hookspecs import STRATEGIES
+        from rpl_autotune.search.recorded import RecordedRequest
         from rpl_autotune.search.request import TuningTools
         from rpl_core.plugins.boundary import plugin_boundary
 
         catalog, settings = self.session.host.catalog, self.settings
-        strategies, executors = catalog.of(STRATEGIES), catalog.of(EXECUTORS)
+        strategies, executors = catalog.of(STRATEGIES), catalog.executors()
         strategy = strategies.get(settings.strategy)
         with plugin_boundary(strategies.plugin_of(strategy.name), f"strategy {strategy.name!r}"):
             missing = strategy.missing()
@@ -198,9 +200,11 @@ class AutotuneCall:
             strategy_plugin=strategies.plugin_of(strategy.name),
             executor=executor,
             executor_plugin=executors.plugin_of(executor.name),
-            executor_request=ExecutorRequest(
+            executor_request=RecordedRequest(
                 devices=_devices(settings.devices),
+                device_variables=_DEVICE_VARIABLES,
                 address=settings.cluster,
+                resource="GPU",
                 recording=None if self.recorded is None else str(self.recorded),
                 space=space,
                 note=self.session.output.note,

@@ -72,9 +72,10 @@ def _search(
 
 
 def _measured(tuning: Tuning) -> Any:
-    from rpl_autotune.interfaces.executor import Workers
     from rpl_autotune.search.outcome import measure_finally, without_final
-    from rpl_autotune.search.request import GuardedWorkers
+    from rpl_autotune.search.recorded import RecordedRequest
+    from rpl_autotune.search.request import JobWorkers
+    from rpl_core.interfaces.executor import Workers
     from rpl_core.plugins.boundary import plugin_boundary
 
     tools = tuning.tools
@@ -83,9 +84,10 @@ def _measured(tuning: Tuning) -> Any:
         opened: object = tools.executor.open(tools.executor_request)
         if not isinstance(opened, Workers):
             raise TypeError(f"Workers were expected, not {type(opened).__name__}")
-    with GuardedWorkers(opened, tools.executor_plugin, what) as workers:
+    with JobWorkers(opened, tools.executor_plugin, what) as workers:
         end = tuning.run(workers)
-        if tools.cache is None and tools.executor_request.recording is not None:
+        asked = tools.executor_request
+        if isinstance(asked, RecordedRequest) and asked.recording is not None:
             return end, without_final(tuning, "nothing runs in a recorded space")
         return end, measure_finally(tuning, workers)
 
@@ -149,9 +151,10 @@ def _write_report(session: Session, request: TuningRequest, document: AutotuneDo
 
 def _print(session: Session, document: AutotuneDocument, *, as_json: bool) -> None:
     from rpl_autotune.report.text import document_text
+    from rpl_core.cli.output import terminal_width
     from rpl_core.documents.bundle import to_json
 
-    session.output.raw(to_json(document) if as_json else document_text(document))
+    session.output.raw(to_json(document) if as_json else document_text(document, terminal_width()))
 
 
 def _nothing_runs(document: AutotuneDocument) -> ApplicationError | UsageError:

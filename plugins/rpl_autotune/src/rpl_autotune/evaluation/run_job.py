@@ -18,7 +18,7 @@ import attrs
 
 from rpl_autotune.evaluation.templates import PROGRAM, command_digest
 from rpl_autotune.evaluation.times import TimedRun, TimesUnknownError, record_run, timed_runs
-from rpl_autotune.interfaces.job import Outcome, Reading
+from rpl_autotune.interfaces.job import Job, Outcome, Reading
 from rpl_core.errors import (
     ApplicationError,
     BadDataError,
@@ -39,7 +39,7 @@ from rpl_core.text.safety import printable, shorten
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_autotune.interfaces.job import Job, PluginChoice, State, Variant
+    from rpl_autotune.interfaces.job import PluginChoice, State, Variant
     from rpl_core.plugins.host import PluginHost
 
 
@@ -254,6 +254,11 @@ def _measure(one: _Prepared, job: Job, runs: int) -> None:
     else:
         one.times_ms += times.times_ms
         one.origin = times.origin
+
+
+def answer_job(argument: str, device: str) -> str:
+    """In a worker: ``run_job`` as a task, which takes and gives text. Raises what that raises."""
+    return json.dumps(run_job(Job.model_validate_json(argument), device).model_dump(mode="json"))
 
 
 @lru_cache(maxsize=1)

@@ -1,1 +1,1 @@
-"""What plugins implement: strategies that choose configurations, executors that have them measured."""
+"""What plugins implement: strategies that choose configurations. Jobs are tasks of the core's executors."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rpl_analysis.text.figures import UNKNOWN
 from rpl_core.text.safety import printable, shorten
-from rpl_core.text.table import counted, format_table
+from rpl_core.text.table import counted, format_table, wrap_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,9 +26,10 @@ _SOURCES = {
 _MARK = {"synthetic": " (synthetic)", "modelled": " (modelled)"}
 
 
-def document_text(document: AutotuneDocument) -> str:
+def document_text(document: AutotuneDocument, width: int | None = None) -> str:
     """The result for people: winner, how sure, table of the fastest, and what went wrong."""
-    return "\n".join(printable(line) for line in _lines(document)) + "\n"
+    text = "\n".join(printable(line) for line in _lines(document, width)) + "\n"
+    return text if width is None else wrap_lines(text, width)
 
 
 def configuration_text(parameters: Mapping[str, Value]) -> str:
@@ -48,7 +49,7 @@ def predicted_text(item: EvaluationPart) -> str:
     return f"{time_text(item.predicted_ms)} ({low:.4g} to {high:.4g})"
 
 
-def _lines(document: AutotuneDocument) -> Iterator[str]:
+def _lines(document: AutotuneDocument, width: int | None) -> Iterator[str]:
     yield from _summary(document)
     yield ""
     yield from _best(document)
@@ -59,7 +60,7 @@ def _lines(document: AutotuneDocument) -> Iterator[str]:
         yield from (f"  - {remedy}" for remedy in document.remedies)
     yield from _devices(document)
     yield ""
-    yield from _table(document)
+    yield from _table(document, width)
 
 
 def _summary(document: AutotuneDocument) -> Iterator[str]:
@@ -136,7 +137,7 @@ def _devices(document: AutotuneDocument) -> Iterator[str]:
     yield format_table(columns, rows, right=columns[1:])
 
 
-def _table(document: AutotuneDocument) -> Iterator[str]:
+def _table(document: AutotuneDocument, width: int | None) -> Iterator[str]:
     good = [item for item in document.evaluations if item.runtime_ms is not None]
     good.sort(key=lambda item: (item.runtime_ms or 0.0, item.number))
     rows = [
@@ -151,7 +152,7 @@ def _table(document: AutotuneDocument) -> Iterator[str]:
     ]
     if rows:
         columns = ("no.", "time", "predicted", "phase", "configuration")
-        yield format_table(columns, rows, right=("no.", "time", "predicted"))
+        yield format_table(columns, rows, right=("no.", "time", "predicted"), width=width)
     failed = [item for item in document.evaluations if item.state != "ok"]
     for item in failed[:3]:
         yield shorten(f"{item.state}: {configuration_text(item.parameters)}: {item.reason}", 160)

@@ -27,10 +27,10 @@ from rpl_measure.rank_tests import signed_rank_interval
 
 if TYPE_CHECKING:
     from rpl_autotune.contracts.autotune import EndName
-    from rpl_autotune.interfaces.executor import Workers
     from rpl_autotune.interfaces.job import Outcome, Reading
     from rpl_autotune.interfaces.space import SearchSpace
     from rpl_autotune.interfaces.strategy import Evaluated
+    from rpl_autotune.search.request import JobWorkers
     from rpl_autotune.search.tuning import Tuning
 
 
@@ -48,7 +48,7 @@ class FinalResult:
     missing: str | None = None
 
 
-def measure_finally(tuning: Tuning, workers: Workers) -> FinalResult:
+def measure_finally(tuning: Tuning, workers: JobWorkers) -> FinalResult:
     """Measure the two best of the search and the default again."""
     ranked = ranked_configurations(tuning)
     if not ranked:
@@ -79,9 +79,9 @@ def without_final(tuning: Tuning, reason: str) -> FinalResult:
     return FinalResult(best, None, reason)
 
 
-def _outcome(tuning: Tuning, workers: Workers, asked: Sequence[int]) -> Outcome | None:
+def _outcome(tuning: Tuning, workers: JobWorkers, asked: Sequence[int]) -> Outcome | None:
     variants = tuple(tuning.request.templates.variant(tuning.request.space, index) for index in asked)
-    present = workers.devices()
+    present = workers.places()
     standard = tuning.devices.standard
     device = standard if standard in present else next(iter(present), None)
     if device is None:

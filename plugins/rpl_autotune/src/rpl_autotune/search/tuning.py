@@ -21,10 +21,9 @@ from rpl_measure.estimates import median
 
 if TYPE_CHECKING:
     from rpl_autotune.contracts.autotune import EndName, PhaseName
-    from rpl_autotune.interfaces.executor import Workers
     from rpl_autotune.interfaces.job import Variant
     from rpl_autotune.interfaces.strategy import Search
-    from rpl_autotune.search.request import TuningRequest, TuningTools
+    from rpl_autotune.search.request import JobWorkers, TuningRequest, TuningTools
 
 
 # Devices of one search: whose times count as they are, and by what those of others are corrected.
@@ -107,7 +106,7 @@ class Tuning:
     _jobs: int = 0
     _search: Search | None = None
 
-    def run(self, workers: Workers) -> EndName:
+    def run(self, workers: JobWorkers) -> EndName:
         """Measure until the budget or the time is used, or nothing is left; says which."""
         self._calibrate(workers)
         self._ask(workers, _Asked(self.request.space.default, "reference"))
@@ -129,13 +128,13 @@ class Tuning:
     def used_s(self) -> float:
         return time.monotonic() - self.began
 
-    def _fill(self, workers: Workers) -> EndName | None:
+    def _fill(self, workers: JobWorkers) -> EndName | None:
         """Keep every device busy; the reason why nothing more is asked, once that is so."""
         while True:
             end = self._end()
             if end is not None:
                 return end
-            room = min(len(workers.devices()) - self._running(), self._left())
+            room = min(len(workers.places()) - self._running(), self._left())
             if room <= 0:
                 return None
             proposals = self._proposals(room)
@@ -204,9 +203,9 @@ class Tuning:
             request.space, request.budget, request.seed, request.seed_fraction, request.prune_factor
         )
 
-    def _calibrate(self, workers: Workers) -> None:
+    def _calibrate(self, workers: JobWorkers) -> None:
         """Every device measures the reference before its times count, unless it is the only one ever."""
-        present = workers.devices()
+        present = workers.places()
         self.devices.several = self.devices.several or len({*present, *self._calibrating}) > 1
         if not self.devices.several:
             return
@@ -215,9 +214,9 @@ class Tuning:
                 self._calibrating[device] = 0
                 self._ask(workers, _Asked(self.request.space.default, "reference", counts=False), device)
 
-    def _ask(self, workers: Workers, asked: _Asked, device: str | None = None) -> None:
+    def _ask(self, workers: JobWorkers, asked: _Asked, device: str | None = None) -> None:
         variant = self.request.templates.variant(self.request.space, asked.index)
-        for known in (device,) if device is not None else workers.devices():
+        for known in (device,) if device is not None else workers.places():
             reading = self._remembered(variant, asked.index, known)
             if reading is not None:
                 self._accept(asked, reading, known, from_cache=True)
@@ -270,7 +269,7 @@ class Tuning:
         values = self.request.space.values(variant.index)
         return CacheKey(values, variant, self.request.timing, binary, device)
 
-    def _take(self, workers: Workers, outcome: Outcome) -> None:
+    def _take(self, workers: JobWorkers, outcome: Outcome) -> None:
         asked = self._pending.pop(outcome.number, None)
         if asked is None:
             return
@@ -281,7 +280,7 @@ class Tuning:
         self._remember(reading, outcome.device)
         self._accept(asked, reading, outcome.device, from_cache=False)
 
-    def _after_loss(self, workers: Workers, asked: _Asked, outcome: Outcome) -> None:
+    def _after_loss(self, workers: JobWorkers, asked: _Asked, outcome: Outcome) -> None:
         """What was meant for a lost device calibrates nothing; what it had measured is measured again."""
         if asked.counts:
             self._record(asked, outcome.readings[0], None, from_cache=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import attrs
@@ -135,8 +136,8 @@ class _RegressionSearch(Search):
         self._space = request.space
         self._generator = np.random.default_rng(request.seed)
         self._model = TimeModel(request.space.features, request.seed)
-        order = random_draws(request.space, request.seed)
-        self._without_model = Untrusting(request.space, self._generator, order)
+        self._order = random_draws(request.space, request.seed)
+        self._without_model = Untrusting(request.space, self._generator, self._order)
         self._intervals = Intervals()
         self._trusted = Trust.NONE
         self._judged_at = 0
@@ -176,7 +177,7 @@ class _RegressionSearch(Search):
         self, history: Sequence[Evaluated], training: Training, busy: set[int], trust: Trust
     ) -> Proposed | None:
         turn = len(busy)
-        if turn % next((every for end, every in _DRAW_EVERY_AT_FIRST if turn < end), _DRAW_EVERY) == 1:
+        if self._owes_a_draw(history, busy):
             return _proposed(self._without_model.draw(busy), Phase.EXPLORE)
         if trust is Trust.CLEAR:
             return self._predicted(history, training, busy, Phase.CONFIRM)
@@ -190,6 +191,16 @@ class _RegressionSearch(Search):
         # A step beside the best, in turns with a look elsewhere; neither asks the model.
         index = self._without_model.step(history, busy) if doubtful or turn % 4 < 2 else None
         return _proposed(self._without_model.spread(busy) if index is None else index, Phase.EXPLORE)
+
+    def _owes_a_draw(self, history: Sequence[Evaluated], busy: set[int]) -> bool:
+        """Whether it is a draw's turn. One that failed says nothing of times, and is made up for: where most
+        configurations fail, once for each turn."""
+        due = _draws_due(len(busy))
+        if due > _draws_due(len(busy) - 1):
+            return True
+        drawn = list(takewhile(busy.__contains__, self._order.tolist()))
+        failed = {item.index for item in history if item.runtime_ms is None}
+        return len(drawn) < due + min(due, sum(index in failed for index in drawn))
 
     @staticmethod
     def _is_undecided(training: Training) -> bool:
@@ -245,6 +256,15 @@ class _RegressionSearch(Search):
         self._model.fit(believed, keep_kernels=True)
         self._fitted = believed
         return believed
+
+
+def _draws_due(turn: int) -> int:
+    """How many of the first ``turn`` measurements and the next one are draws."""
+    due, begin = 0, 0
+    for end, every in (*_DRAW_EVERY_AT_FIRST, (turn + 1, _DRAW_EVERY)):
+        due += sum(k % every == 1 for k in range(begin, min(end, turn + 1)))
+        begin = end
+    return due
 
 
 def _unpruned(prediction: Prediction, factor: float) -> NDArray[np.intp]:

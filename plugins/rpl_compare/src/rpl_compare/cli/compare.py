@@ -49,6 +49,18 @@ from rpl_core.cli.session import session_of
 @click.option(
     "--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page for a browser too."
 )
+@click.option(
+    "--annotate",
+    type=click.Choice(["github"]),
+    help="Write annotations to stderr, and a step summary where the job has one.",
+)
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
+@click.option(
+    "--badge",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a badge: .svg, or .json for shields.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the document on stdout.")
 @click.option("--quiet", is_flag=True, help="Print only the worst change in percent.")
 @click.pass_context
@@ -62,7 +74,8 @@ def compare(context: click.Context, /, base: Path | None, new: Path | None, **fl
     \b
     rpl compare --interleaved --base "./app_old 100" --new "./app_new 100"
     rpl compare rpl-runs/main rpl-runs/my-branch --fail-above 3%
-    rpl compare --history rpl-runs
+    rpl compare --history rpl-runs --html history.html
+    rpl compare main branch --annotate github --junit perf.xml
     """
     from rpl_core.cli.process_start import import_numpy_alone
 

@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import click
 
 from rpl_analysis.options import NAMES
 from rpl_compare.comparison.model import CompareRule, Outcome, Statistic
 from rpl_core.cli.command_options import option_values
+from rpl_core.cli.output import emphasised, terminal_width
 from rpl_core.errors import NoVerdictError, UsageError
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    from rpl_compare.ci import Result
     from rpl_compare.comparison.compare import CompareRequest, Comparison
     from rpl_core.cli.session import Session
     from rpl_core.interfaces.options import Options
@@ -46,6 +49,9 @@ class CompareSettings:
     debug: bool
     output: Path | None
     html: Path | None
+    annotate: str | None
+    junit: Path | None
+    badge: Path | None
     as_json: bool
     quiet: bool
     range: str | None  # of a plugin, as this call says it
@@ -145,8 +151,10 @@ def interleaved(session: Session, base: Path | None, settings: CompareSettings) 
 
 def history(session: Session, base: Path | None, folder: Path, settings: CompareSettings) -> int:
     """Steps over a folder of recordings."""
+    from rpl_compare.ci import result_of_history
     from rpl_compare.comparison.history import compare_history
-    from rpl_compare.comparison.text import history_text
+    from rpl_compare.comparison.text import document_names, history_text
+    from rpl_compare.html.history_page import history_page
     from rpl_core.documents.bundle import to_json
 
     if base is not None:
@@ -157,16 +165,18 @@ def history(session: Session, base: Path | None, folder: Path, settings: Compare
         "--new": settings.new_command,
     }
     _refuse(measured, because="--history measures nothing")
-    _refuse({"--html": settings.html}, because="a history has no page")
     document = compare_history(folder, session.host.catalog.readers().contributions, _request(settings))
     _write(settings, "history", to_json(document))
+    names = document_names(document.kernels, settings.of_plugins[NAMES])
+    if settings.html is not None:
+        _write_page(session, settings.html, history_page(document, names))
+    _tell_ci(session, settings, result_of_history(document, names))
     if settings.quiet:
         steps = [step for item in (*document.application, *document.kernels) for step in item.steps]
         session.output.line(f"{100 * max((step.change for step in steps), default=0.0):+.2f}")
     else:
-        session.output.raw(
-            to_json(document) if settings.as_json else history_text(document, settings.of_plugins[NAMES])
-        )
+        text = history_text(document, settings.of_plugins[NAMES], terminal_width())
+        session.output.raw(to_json(document) if settings.as_json else emphasised(text))
     return _exit_code(session, document.diagnostics, Outcome(document.outcome), settings)
 
 
@@ -176,29 +186,51 @@ def _answer(
     settings: CompareSettings,
     recordings: Callable[[], Sequence[Recording]],
 ) -> int:
+    from rpl_compare.ci import result_of_comparison
     from rpl_compare.comparison.documents import compare_document
-    from rpl_compare.comparison.text import compare_text
+    from rpl_compare.comparison.text import compare_text, document_names
     from rpl_core.documents.bundle import to_json
 
     document = compare_document(comparison)
     _write(settings, "compare", to_json(document))
     if settings.html is not None:
         from rpl_compare.html.page import compare_page
-        from rpl_core.files.atomic import write_atomic
 
         page = compare_page(comparison, document, recordings(), session.host, settings.of_plugins[NAMES])
-        write_atomic(settings.html, page, named=True)
-        session.output.note(f"written to {settings.html}")
+        _write_page(session, settings.html, page)
+    kernels = (*document.kernels, *document.only_base, *document.only_new)
+    names = document_names(kernels, settings.of_plugins[NAMES])
+    _tell_ci(session, settings, result_of_comparison(document, names))
     if settings.quiet:
         worst = document.gate.worst_change
         if worst is None:
             raise NoVerdictError(f"no change can be estimated: {'; '.join(document.gate.reasons)}")
         session.output.line(f"{100 * worst:+.2f}")
     else:
-        session.output.raw(
-            to_json(document) if settings.as_json else compare_text(document, settings.of_plugins[NAMES])
-        )
+        text = compare_text(document, settings.of_plugins[NAMES], terminal_width())
+        session.output.raw(to_json(document) if settings.as_json else emphasised(text))
     return _exit_code(session, document.diagnostics, comparison.gate.outcome, settings)
+
+
+def _write_page(session: Session, place: Path, page: str) -> None:
+    from rpl_core.files.atomic import write_atomic
+
+    write_atomic(place, page, named=True)
+    session.output.note(f"written to {place}")
+
+
+def _tell_ci(session: Session, settings: CompareSettings, result: Result) -> None:
+    """Annotations go to stderr: stdout belongs to the result, and GitHub reads both."""
+    from rpl_compare.ci import append_summary, files_of, github_annotations
+    from rpl_core.files.atomic import write_atomic
+
+    for place, text in files_of(result, settings.junit, settings.badge):
+        write_atomic(place, text, named=True)
+        session.output.note(f"written to {place}")
+    if settings.annotate == "github":
+        for line in github_annotations(result):
+            click.echo(line, err=True)
+        append_summary(result)
 
 
 def _exit_code(

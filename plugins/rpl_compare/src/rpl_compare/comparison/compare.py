@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.text.names import shown_names
 from rpl_compare.comparison.comparable import check_comparable
 from rpl_compare.comparison.evidence import TakeEvidence, paired_evidence, unpaired_evidence
 from rpl_compare.comparison.judging import Gate, Question, decide, judge_items, matches
@@ -16,6 +17,7 @@ from rpl_compare.comparison.samples import samples_of
 from rpl_compare.comparison.side import copies_everywhere, make_side
 from rpl_core.errors import MissingError, NoVerdictError
 from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.text.alike import did_you_mean
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_measure.estimates import WARN_CV, NoiseLevel, noise_level
@@ -92,7 +94,7 @@ def _compare(
     question = Question(request.rule, method, take_evidence, request.kernels, checked.incomparable)
     items = judge_items(base.runs, new.runs, question)
     only_base, only_new = _one_sided(base, new, request), _one_sided(new, base, request)
-    _require_common(items, only_base, only_new, request)
+    _require_common(items, only_base, only_new, request, _kernels_of(base, new))
     one_sided = (name for name, _ in (*only_base, *only_new))
     names = kernel_names((*(i.key.name for i in items if i.key.kind is Kind.KERNEL), *one_sided))
     return Comparison(
@@ -126,18 +128,27 @@ def _one_sided(side: Side, other: Side, request: CompareRequest) -> tuple[tuple[
     )
 
 
+def _kernels_of(*sides: Side) -> Sequence[str]:
+    keys = (key for side in sides for key in samples_of(side.runs))
+    return list(dict.fromkeys(key.name for key in keys if key.kind is Kind.KERNEL))
+
+
 def _require_common(
     items: tuple[Judged, ...],
     only_base: tuple[tuple[str, Sample], ...],
     only_new: tuple[tuple[str, Sample], ...],
     request: CompareRequest,
+    known: Sequence[str],
 ) -> None:
     wanted = " or ".join(repr(name) for name in request.kernels)
     if request.kernels and not any(item.key.kind is Kind.KERNEL for item in items):
         if only_base or only_new:
             side = "BASE" if only_base else "NEW"
             raise NoVerdictError(f"the kernel {wanted} ran in {side} only, so there is nothing to compare")
-        raise MissingError(f"no kernel of BASE or NEW matches {wanted}", next_step="see `rpl report RUN`")
+        meant = did_you_mean(request.kernels[0], (*shown_names(known).values(), *known))
+        raise MissingError(
+            f"no kernel of BASE or NEW matches {wanted}{meant}", next_step="see `rpl report RUN`"
+        )
     if not items:
         raise NoVerdictError(
             "BASE and NEW hold no time of the same kind",

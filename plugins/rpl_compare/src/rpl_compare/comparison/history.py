@@ -60,7 +60,9 @@ def compare_history(folder: Path, readers: Readers, request: CompareRequest) -> 
     ]
     blocking = tuple(dict.fromkeys(reason for check in checks for reason in check.blocking))
     unjudged = {key: reason for check in checks for key, reason in check.incomparable.items()}
-    items = [_item(series, request, unjudged.get(series.key)) for series in _series(entries, request)]
+    items = [
+        _item(series, request, unjudged.get(series.key), entries) for series in _series(entries, request)
+    ]
     outcome, reasons = _outcome(items, blocking)
     return HistoryDocument(
         schema_version=SCHEMA_VERSION,
@@ -131,10 +133,13 @@ def _is_asked_for(key: ItemKey, share: float, request: CompareRequest) -> bool:
     return key.kind is not Kind.KERNEL or share >= request.rule.min_share
 
 
-def _item(series: Series, request: CompareRequest, unjudged: str | None) -> HistoryItem:
+def _item(
+    series: Series, request: CompareRequest, unjudged: str | None, entries: Sequence[_Entry]
+) -> HistoryItem:
     verdict, reason, steps = (
         judge_series(series, request.rule) if unjudged is None else (Verdict.INCONCLUSIVE, unjudged, ())
     )
+    known = {name: math.exp(time) for name, time in zip(series.names, series.log_times, strict=True)}
     return HistoryItem(
         name=series.key.name,
         kind=series.key.kind.value,
@@ -143,6 +148,7 @@ def _item(series: Series, request: CompareRequest, unjudged: str | None) -> Hist
         entries=len(series.names),
         first_ns=math.exp(series.log_times[0]),
         last_ns=math.exp(series.log_times[-1]),
+        values_ns=tuple(known.get(entry.name) for entry in entries),
         steps=steps,
     )
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rpl_analysis.text.figures import duration_ns, one_unit
+from rpl_analysis.text.fit import fit_table
 from rpl_compare.comparison.naming import item_name, kernel_names, one_line
 from rpl_core.text.safety import shorten
-from rpl_core.text.table import counted, format_table
+from rpl_core.text.table import counted, format_table, wrap_lines
 from rpl_measure.rank_tests import fewest_pairs
 
 if TYPE_CHECKING:
@@ -32,8 +33,11 @@ _COLUMNS = ("", "BASE", "NEW", "change", "interval", "noise", "detectable", "ver
 _RIGHT = _COLUMNS[1:-1]
 
 
-def compare_text(document: CompareDocument, form: str = "short") -> str:
-    """The whole comparison, ending with a line feed; ``form`` is that of kernel names."""
+def compare_text(document: CompareDocument, form: str = "short", width: int | None = None) -> str:
+    """The whole comparison, ending with a line feed; ``form`` is that of kernel names.
+
+    With a ``width`` lines are broken there, and columns for which there is no room stand in a second table.
+    """
     names = document_names((*document.kernels, *document.only_base, *document.only_new), form)
     medians = [
         side.median_ns
@@ -42,8 +46,9 @@ def compare_text(document: CompareDocument, form: str = "short") -> str:
     ]
     one_sided = (kernel.median_ns for kernel in (*document.only_base, *document.only_new))
     with one_unit(*medians, *one_sided):
-        tables = (_table(document, names), *_one_sided(document, names))
-    return "\n".join([*_head(document), "", *tables, "", *answer_lines(document)]) + "\n"
+        tables = (_table(document, names, width), *_one_sided(document, names, width))
+    text = "\n".join([*_head(document), "", *tables, "", *answer_lines(document)]) + "\n"
+    return text if width is None else wrap_lines(text, width)
 
 
 def _head(document: CompareDocument) -> Iterator[str]:
@@ -71,14 +76,30 @@ def _described(side: SidePart) -> str:
     return one_line(", ".join(part for part in parts if part))
 
 
-def _table(document: CompareDocument, names: dict[str, str]) -> str:
+def _table(document: CompareDocument, names: dict[str, str], width: int | None) -> str:
     gated = [item for item in (*document.application, *document.kernels) if item.gated]
     others = [item for item in (*document.application, *document.kernels) if not item.gated]
     shown = [*gated, *others[:_SMALL_SHOWN]]
-    text = format_table(_COLUMNS, [_row(item, names) for item in shown], right=_RIGHT)
+    rows = [_row(item, names) for item in shown]
+    text = format_table(_COLUMNS, rows, right=_RIGHT) if width is None else _narrow_table(rows, width)
     left_out = len(others) - len(others[:_SMALL_SHOWN])
     more = counted(left_out, "more item that does", "more items that do")
     return text if not left_out else f"{text}\n({more} not decide: see --json)"
+
+
+def _narrow_table(rows: Sequence[Sequence[str]], width: int) -> str:
+    """The verdicts, then in a table of its own what there is no room for beside them."""
+    empty = [i for i in range(1, len(_COLUMNS)) if all(row[i] == "-" for row in rows)]
+    told = [i for i in range(len(_COLUMNS)) if i not in empty]
+    columns, rows = [_COLUMNS[i] for i in told], [[row[i] for i in told] for row in rows]
+    droppable = [title for title in ("detectable", "noise", "interval", "BASE", "NEW") if title in columns]
+    text, lost = fit_table(columns, rows, width, right=_RIGHT, droppable=droppable)
+    if lost:
+        kept = [columns.index(title) for title in ("", *lost)]
+        further = [[row[i] for i in kept] for row in rows]
+        text += "\n\n" + fit_table(["", *lost], further, width, right=lost)[0]
+    folded = ", ".join(_COLUMNS[i] for i in empty)
+    return f"{text}\n(no {folded}: unknown for every row)" if folded else text
 
 
 def _row(item: ItemPart, names: dict[str, str]) -> Sequence[str]:
@@ -114,7 +135,7 @@ def _change(fraction: float | None) -> str:
     return "-" if fraction is None else f"{fraction:+.2%}"
 
 
-def _one_sided(document: CompareDocument, names: dict[str, str]) -> Iterator[str]:
+def _one_sided(document: CompareDocument, names: dict[str, str], width: int | None) -> Iterator[str]:
     for title, kernels in (("only in BASE", document.only_base), ("only in NEW", document.only_new)):
         if kernels:
             yield ""
@@ -123,6 +144,7 @@ def _one_sided(document: CompareDocument, names: dict[str, str]) -> Iterator[str
                 ("kernel", "time", "launches", "share"),
                 [_one_sided_row(k, names[k.name]) for k in kernels[:20]],
                 right=("time", "launches", "share"),
+                width=width,
             )
 
 
@@ -179,7 +201,7 @@ def _reasons(reasons: Sequence[str]) -> Iterator[str]:
         yield f"  ... and {len(reasons) - 8} more"
 
 
-def history_text(document: HistoryDocument, form: str = "short") -> str:
+def history_text(document: HistoryDocument, form: str = "short", width: int | None = None) -> str:
     """Steps of all items with one, then the answer; ends with a line feed."""
     items = [*document.application, *document.kernels]
     names = document_names(document.kernels, form)
@@ -188,13 +210,14 @@ def history_text(document: HistoryDocument, form: str = "short") -> str:
     ):
         rows = [row for item in items for row in _history_rows(item, names)]
     columns = ("", "at entry", "before", "after", "change", "entries", "")
-    table = format_table(columns, rows, right=columns[2:-1]) if rows else "no step in any item"
+    table = format_table(columns, rows, right=columns[2:-1], width=width) if rows else "no step in any item"
     first, last = document.entries[0].name, document.entries[-1].name
     work = f", only the ranges {shorten(document.range, 40)!r}" if document.range else ""
     entries = counted(len(document.entries), "entry", "entries")
     head = f"{entries}, {one_line(first)} .. {one_line(last)}{one_line(work)}"
     answer = f"{_ANSWERS[document.outcome]} (limit {100 * document.fail_above:g} %)"
-    return "\n".join([head, "", table, "", answer, *_reasons(document.reasons)]) + "\n"
+    text = "\n".join([head, "", table, "", answer, *_reasons(document.reasons)]) + "\n"
+    return text if width is None else wrap_lines(text, width)
 
 
 def _history_rows(item: HistoryItem, names: dict[str, str]) -> Iterator[Sequence[str]]:

@@ -70,6 +70,7 @@ def compare_page(
             facts=tuple(zip(_FACTS, *facts, strict=True)),
             rows=rows[:_SHOWN],
             left_out=max(0, len(rows) - _SHOWN),
+            longest_ns=_longest_ns(rows, document),
             one_sided=_one_sided(document, names),
             rooflines=rooflines,
             reason=reason,
@@ -131,6 +132,14 @@ def _rows(
         )
         for item in items
     )
+
+
+def _longest_ns(rows: Sequence[ItemRow], document: CompareDocument) -> float:
+    """The longest time that the page's tables show: it gives all of them their unit."""
+    sides = [side.median_ns for row in rows for side in (row.item.base, row.item.new)]
+    runs = [row.runs.last for row in rows if row.runs]
+    alone = [kernel.median_ns for kernel in (*document.only_base, *document.only_new)]
+    return max((ns for ns in (*sides, *runs, *alone) if ns is not None), default=0.0)
 
 
 def _one_sided(

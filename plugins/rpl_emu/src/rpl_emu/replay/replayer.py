@@ -172,6 +172,8 @@ def _run(memory: PlainMemory, request: ReplayRequest, folder: Path) -> Answer:
     words += ["--order", str(request.variation), "--seed", str(request.variation + 1)]
     if request.rounding is not Rounding.NEAREST:
         words += ["--rounding", request.rounding.value]
+    if request.keep_halves:
+        words.append("--keep-halves")
     if not request.recopy:
         words.append("--no-recopy")
     if request.sanitize:

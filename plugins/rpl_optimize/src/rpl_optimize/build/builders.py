@@ -19,6 +19,7 @@ from rpl_optimize.build.host_code import HOST_CODE
 from rpl_optimize.contracts.optimize import BuildPart
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure
 from rpl_optimize.interfaces.transformation import GuardVerdict
+from rpl_optimize.measurement.gains import padded
 
 if TYPE_CHECKING:
     from rpl_codeobject.values import CodeObject
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class BuiltProgram(Build):
-    """``code_objects`` are those of ``binary``, in file order."""
+    """``code_objects`` are AMD's in ``binary``, in file order; none where the builder gave ``code``."""
 
     binary_sha256: str
     code_sha256: str  # over the device code only
@@ -75,7 +76,14 @@ class ProgramBuilder:
         if not answer.binary.absolute().is_relative_to(directory.absolute()) or not answer.binary.is_file():
             raise PluginError(self.plugin, where, f"there is no {answer.binary} in the build's directory")
         host_code = None if original is None else self._host_code(answer)
-        return _looked_at(attrs.evolve(answer, host_code=host_code))
+        answer = attrs.evolve(answer, host_code=host_code)
+        if answer.code is None:
+            return _looked_at(answer)
+        with plugin_boundary(self.plugin, where):
+            digest: object = answer.code.digest
+            if not isinstance(digest, str) or not digest:
+                raise TypeError(f"the device code's digest is {digest!r:.80}")
+        return _program(answer, digest, ())
 
     def _host_code(self, build: Build) -> GuardVerdict:
         said: object = build.host_code
@@ -92,6 +100,14 @@ class ProgramBuilder:
                 raise TypeError(f"{words!r:.80} is no command")
         return words
 
+    def padded(self, text: bytes, padding_bytes: int) -> bytes:
+        """``text`` with unused device code before the kernels."""
+        with plugin_boundary(self.plugin, f"padding of {self.system}"):
+            own: object = self.builder.padded(text, padding_bytes)
+            if own is not None and not isinstance(own, bytes):
+                raise TypeError(f"{own!r:.80} is no source")
+        return padded(text, padding_bytes) if own is None else own
+
 
 def _looked_at(build: Build) -> BuiltProgram | BuildFailure:
     """The build with its device code; a failure where it is no program for a GPU."""
@@ -100,7 +116,7 @@ def _looked_at(build: Build) -> BuiltProgram | BuildFailure:
 
     try:
         code_objects = read_code_objects(build.binary)
-        digest, whole = code_digest(code_objects), sha256_of(build.binary)
+        return _program(build, code_digest(code_objects), code_objects)
     except MissingError:
         raise
     except (RplError, OSError) as error:
@@ -108,17 +124,12 @@ def _looked_at(build: Build) -> BuiltProgram | BuildFailure:
         reason = f"the build made a program whose device code can't be read: {fact}"
         reason = reason.replace(str(build.binary), build.binary.name)
         return BuildFailure(reason, build.commands, build.wall_s, build.log)
+
+
+def _program(build: Build, digest: str, code_objects: tuple[CodeObject, ...]) -> BuiltProgram:
+    own = {field.name: getattr(build, field.name) for field in attrs.fields(Build)}
     return BuiltProgram(
-        binary=build.binary,
-        commands=build.commands,
-        wall_s=build.wall_s,
-        log=build.log,
-        host_code=build.host_code,
-        isolation=build.isolation,
-        compilations=build.compilations,
-        binary_sha256=whole,
-        code_sha256=digest,
-        code_objects=code_objects,
+        **own, binary_sha256=sha256_of(build.binary), code_sha256=digest, code_objects=code_objects
     )
 
 

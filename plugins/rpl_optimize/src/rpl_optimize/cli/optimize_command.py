@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_core.cli.output import terminal_width
 from rpl_core.cli.session import session_of
 from rpl_core.config.settings import parsed
 from rpl_core.config.values import names
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.exit_codes import ExitCode
 from rpl_core.text.safety import printable
-from rpl_core.text.table import format_table
+from rpl_core.text.table import format_table, wrap_lines
 from rpl_optimize.cli.optimize_call import Call, recalled, remembered
 from rpl_optimize.cli.optimize_request import (
     Steps,
@@ -257,19 +258,20 @@ def _require_unchanged(request: OptimizeRequest, resumed: Resumed) -> None:
 def _show(session: Session, document: OptimizeDocument, root: Path, *, as_json: bool) -> None:
     from rpl_core.documents.bundle import to_json
 
-    session.output.raw(to_json(document) if as_json else optimize_text(document, root))
+    session.output.raw(to_json(document) if as_json else optimize_text(document, root, terminal_width()))
 
 
 # The result of a session as text.
 
 
-def optimize_text(document: OptimizeDocument, root: Path) -> str:
-    """Candidates, why it ended, and where things are."""
+def optimize_text(document: OptimizeDocument, root: Path, width: int | None = None) -> str:
+    """Candidates, why it ended, and where things are, in lines of at most ``width`` characters."""
     lines = []
     if document.candidates:
         columns = ("#", "KERNEL", "VERDICT", "KERNEL GAIN", "APP GAIN", "PREDICTED", "CANDIDATE")
         rows = [_row(candidate) for candidate in document.candidates]
-        lines += [format_table(columns, rows, right=("#", "KERNEL GAIN", "APP GAIN", "PREDICTED")), ""]
+        right = ("#", "KERNEL GAIN", "APP GAIN", "PREDICTED")
+        lines += [format_table(columns, rows, right=right, width=width), ""]
         lines += [_sentence(candidate) for candidate in document.candidates]
         lines.append("")
     end = [f"dominance shift: {sentence}" for sentence in document.dominance_shifts]
@@ -283,7 +285,8 @@ def optimize_text(document: OptimizeDocument, root: Path) -> str:
         end.append(f"backup: {document.backup}")
     end.append(f"session: {root} (check it with `rpl ledger verify {shlex.quote(str(root))}`)")
     lines += [_line(sentence) for sentence in end]
-    return "\n".join(lines) + "\n"
+    text = "\n".join(lines) + "\n"
+    return text if width is None else wrap_lines(text, width)
 
 
 def _line(text: str) -> str:

@@ -296,11 +296,24 @@ def with_binary(
 
     Raises ``UsageError`` where several files hold the kernels that the command launches.
     """
-    from rpl_optimize.running.launched import find_launched
-    from rpl_optimize.running.program_word import names_program
+    from rpl_optimize.hookspecs import BUILDERS
+    from rpl_optimize.running.launched import find_launched, kernels_in
+    from rpl_optimize.running.program_word import holds_code_objects, names_program
+
+    systems = session.host.catalog.of(BUILDERS).contributions
+
+    def of_plugins(path: Path) -> tuple[str, ...]:
+        names: list[str] = []
+        for offered in systems:
+            with plugin_boundary(offered.plugin, f"kernels of a file by {offered.value.name}"):
+                names += offered.value.kernels_of(path)
+        return tuple(names)
+
+    def holds(path: Path) -> bool:
+        return holds_code_objects(path) or bool(of_plugins(path))
 
     place = Path.cwd()
-    if call.settings.binary is not None or names_program(command, place):
+    if call.settings.binary is not None or names_program(command, place, holds):
         return call
     session.output.note(
         f"no word of the command holds kernels, so it is run once to see what {command[0]} starts"
@@ -312,7 +325,9 @@ def with_binary(
         def record(words: tuple[str, ...]) -> Recording:
             return _recorded(session, call, words, scratch / "recording", step)
 
-        launched = find_launched(command, place, text, scratch, record)
+        launched = find_launched(
+            command, place, text, scratch, record, lambda path: (*kernels_in(path), *of_plugins(path))
+        )
     if launched.path is None:
         return attrs.evolve(call, flags={**call.flags, KERNELS_IN_MEMORY: shlex.join(launched.kernels)})
     session.output.note(f"binary: {launched.path} (it holds {', '.join(launched.kernels)})")

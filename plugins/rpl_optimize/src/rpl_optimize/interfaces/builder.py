@@ -9,6 +9,7 @@ import attrs
 
 from rpl_core.interfaces.options import Options
 from rpl_core.values import frozen
+from rpl_optimize.interfaces.device_code import DeviceCode
 from rpl_optimize.interfaces.transformation import GuardVerdict
 
 __all__ = ["Build", "BuildFailure", "BuildRequest", "BuildSystem", "Builder", "Compilation"]
@@ -52,7 +53,9 @@ class Build:
 
     ``host_code`` says of a candidate whether its host code is that of the original, ``isolation`` in a
     sentence what its compilers could reach; ``None``: nobody knows. ``compilations`` are those that a
-    project's own build was seen to run, where ``commands`` only start it.
+    project's own build was seen to run, where ``commands`` only start it; or a command of clang's that reads
+    the source as the build does, where the build's own compiler shows no syntax tree. ``code`` is the device
+    code where it is no AMD code object.
     """
 
     binary: Path
@@ -62,6 +65,7 @@ class Build:
     host_code: GuardVerdict | None = None
     isolation: str | None = None
     compilations: tuple[Compilation, ...] = ()
+    code: DeviceCode | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @frozen
@@ -75,9 +79,16 @@ class BuildFailure:
 
 
 class Builder(ABC):
-    """One way to build one program. Never writes outside of the directory that it is given."""
+    """One way to build one program. Never writes outside of the directory that it is given.
+
+    ``devices`` are device files that its programs need in a sandbox, beside ``/dev/kfd`` and ``/dev/dri``.
+    """
 
     summary: str
+
+    @property
+    def devices(self) -> tuple[Path, ...]:
+        return ()
 
     @abstractmethod
     def build(self, text: bytes, directory: Path) -> Build | BuildFailure:
@@ -95,6 +106,15 @@ class Builder(ABC):
     @abstractmethod
     def command_for(self, build: Build) -> tuple[str, ...]:
         """The user's command with the built program in place of their own."""
+
+    def padded(self, text: bytes, padding_bytes: int) -> bytes | None:
+        """``text`` with unused device code, so that the kernels lie about ``padding_bytes`` further on.
+
+        Lines keep their numbers, and of both builds that are compared the host's code changes alike.
+        ``None``: as HIP compilers have it.
+        """
+        _ = (text, padding_bytes)
+        return None
 
 
 class BuildSystem(ABC):
@@ -115,3 +135,11 @@ class BuildSystem(ABC):
 
         Raises ``UsageError`` or ``MissingError`` where it applies and can't work.
         """
+
+    def kernels_of(self, path: Path) -> tuple[str, ...]:
+        """Names of the kernels in a finished program, as its linker has them; none for any other file.
+
+        For programs of compilers that make no AMD code objects: those are known without asking.
+        """
+        _ = path
+        return ()

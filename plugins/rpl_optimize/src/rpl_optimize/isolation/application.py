@@ -41,12 +41,13 @@ _ABSOLUTE: Final = re.compile(r"/[^\s:;,'\"]*")
 
 @frozen
 class ApplicationSandbox:
-    """``seen`` and ``readable`` are those of ``Reach``, beside what a run itself names."""
+    """``seen``, ``readable`` and ``devices`` are those of ``Reach``, beside what a run itself names."""
 
     sandbox: Sandbox
     scratch: Path | None = None
     readable: tuple[Path, ...] = ()
     seen: tuple[tuple[Path, bool, Path], ...] = ()
+    devices: tuple[Path, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -79,7 +80,8 @@ class ApplicationSandbox:
             seen = (*seen, (own, True, temporary))
         covered = {place for place, _, _ in self.seen}
         named = (path for path in named if not covered.intersection((path, *path.parents)))
-        reach = Reach((Path("/"), place, *self.readable, *named), tuple(writable), scratch, _DEVICES, seen)
+        devices = (*_DEVICES, *self.devices)
+        reach = Reach((Path("/"), place, *self.readable, *named), tuple(writable), scratch, devices, seen)
         command = self.sandbox.wrapped(request.command, place, reach, limited=False)
         return attrs.evolve(request, command=command)
 
@@ -116,11 +118,12 @@ def run_application(
     """``run_command`` for a program that may be a candidate's; it writes below ``place`` only."""
     of_session = _OF_SESSION.get()
     sandbox = find_application_sandbox() if of_session is None else of_session.sandbox
+    devices = () if of_session is None else of_session.devices
     program = request.command[0]
     where = request.working_directory or Path()
     if shutil.which(where / program if os.sep in program else program) is None:
         return run_command(request, sink)  # which says best why it can't be started
-    with ApplicationSandbox(sandbox, place, tuple(readable)).around(place):
+    with ApplicationSandbox(sandbox, place, tuple(readable), devices=devices).around(place):
         return run_command(request, sink)
 
 

@@ -173,7 +173,8 @@ class Confinement:
         if self.root.is_relative_to(user):
             _make_way(copy, self.root.relative_to(user))
         seen = ((user, True, copy), (seen_at, False, user))
-        return ApplicationSandbox(sandbox, directory, (self.root,), seen)
+        devices = self.tools.builder.builder.devices
+        return ApplicationSandbox(sandbox, directory, (self.root,), seen, devices)
 
     @contextmanager
     def around(self, directory: Path) -> Iterator[None]:

@@ -14,9 +14,11 @@ from rpl_codeobject.disassembly import IsaVerdict, compare_instructions, disasse
 from rpl_codeobject.kernel_names import is_instance
 from rpl_codeobject.occupancy import ArchitectureOf, LaunchAssumption
 from rpl_core.errors import RplError
+from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.values import frozen
 from rpl_optimize.build.binary_guards import binary_guards
 from rpl_optimize.contracts.optimize import GuardPart
+from rpl_optimize.interfaces.device_code import CodeComparison
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,8 +28,11 @@ if TYPE_CHECKING:
     from rpl_codeobject.disassembly import Instruction, IsaDiff
     from rpl_codeobject.values import CodeObject
     from rpl_core.model.recording import Recording
+    from rpl_optimize.build.builders import BuiltProgram
 
 COOPERATION = "binary-cooperation"
+#: What no comparison of two builds may leave out.
+REQUIRED = frozenset(("binary-kernels", "binary-abi", "binary-isa", COOPERATION, "other-code"))
 Code = dict[tuple[str, str], "Sequence[Instruction]"]
 
 
@@ -78,6 +83,53 @@ def largest_launch(recording: Recording, kernel: str) -> int | None:
     return largest
 
 
+def guard_builds(
+    before: BuiltProgram,
+    after: BuiltProgram,
+    kernel: str,
+    owner: str,
+    *,
+    launch: LaunchAssumption,
+    architecture_of: ArchitectureOf,
+    must_change_loop: bool,
+    allow_occupancy_loss: bool = False,
+    measured: bool = True,
+    limit: LaunchLimit | None = None,
+    lds_growth: int | None = None,
+) -> tuple[GuardPart, ...]:
+    """All guards, by the plugin ``owner`` where its builder says what device code is."""
+    if before.code is None or after.code is None:
+        return guard_binary(
+            before.code_objects,
+            after.code_objects,
+            kernel,
+            launch=launch,
+            architecture_of=architecture_of,
+            must_change_loop=must_change_loop,
+            allow_occupancy_loss=allow_occupancy_loss,
+            measured=measured,
+            limit=limit,
+            lds_growth=lds_growth,
+        )
+    asked = CodeComparison(
+        kernel=kernel,
+        architecture_of=architecture_of,
+        launch_size=launch.workgroup_size,
+        changes_loop=must_change_loop,
+        measured=measured,
+        allow_occupancy_loss=allow_occupancy_loss,
+        workgroup_limit=None if limit is None else limit.promised,
+        lds_growth=lds_growth,
+    )
+    with plugin_boundary(owner, "comparison of builds"):
+        verdicts = before.code.guards(after.code, asked)
+        missing = REQUIRED - {verdict.guard for verdict in verdicts}
+        if missing:
+            raise ValueError(f"it says nothing of {', '.join(sorted(missing))}")
+    parts = (GuardPart(guard=v.guard, passed=v.passed, reason=v.reason) for v in verdicts)
+    return (*parts, *(() if limit is None else (limit.guard(),)))
+
+
 def guard_binary(
     before: Sequence[CodeObject],
     after: Sequence[CodeObject],
@@ -107,15 +159,18 @@ def guard_binary(
     return (*parts, *_code_guards(before, after, kernel, must_change_loop=must_change_loop))
 
 
-def why_not_moved(plain: Sequence[CodeObject], shifted: Sequence[CodeObject], kernel: str) -> str | None:
+def why_not_moved(plain: BuiltProgram, shifted: BuiltProgram, kernel: str) -> str | None:
     """Why ``shifted`` does not hold the kernel's same code at another place, or ``None``."""
+    if plain.code is not None and shifted.code is not None:
+        return plain.code.why_not_moved(shifted.code, kernel)
+    objects, moved = plain.code_objects, shifted.code_objects
     try:
-        before, after = _own_code(plain, kernel), _own_code(shifted, kernel)
+        before, after = _own_code(objects, kernel), _own_code(moved, kernel)
     except RplError as error:
         return f"the padded build is not comparable: {error.fact}"
     if not before or before != after:
         return "the padding changed the kernel's machine code"
-    if _entries(plain, kernel) == _entries(shifted, kernel):
+    if _entries(objects, kernel) == _entries(moved, kernel):
         return "the padding did not move the kernel"
     return None
 

@@ -19,13 +19,13 @@ from rpl_optimize.interfaces.transformation import KernelSource
 from rpl_optimize.ledger.lines import LedgerEvent
 from rpl_optimize.loop.binary_stage import (
     LaunchLimit,
-    guard_binary,
+    guard_builds,
     guard_new_code,
     largest_launch,
     launch_of,
     why_not_moved,
 )
-from rpl_optimize.measurement.gains import PADDINGS, is_wanted, padded
+from rpl_optimize.measurement.gains import PADDINGS, is_wanted
 from rpl_optimize.measurement.measure import PairsAlone, measure_from
 from rpl_optimize.measurement.times import rule_of
 from rpl_optimize.measurement.verdict import find_against, find_against_alone, find_against_fresh, is_verified
@@ -103,10 +103,11 @@ class Evaluation:
 
     def _binary(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
         self._say(trial, "binary guards")
-        guards = guard_binary(
-            trial.baseline.build.code_objects,
-            trial.build.code_objects,
+        guards = guard_builds(
+            trial.baseline.build,
+            trial.build,
             trial.target.kernel,
+            self.tools.builder.plugin,
             launch=launch_of(trial.baseline.documents.model("profile"), trial.target.recorded),
             architecture_of=architectures(None, self.tools.host),
             must_change_loop=trial.built.proposed.candidate.changes_loop,
@@ -267,16 +268,17 @@ class Evaluation:
         key, text = (trial.baseline.number, padding), trial.built.proposed.text
         assert text is not None
         if key not in self._shifted_bases:
-            shifted = padded(trial.baseline.text, padding)
+            shifted = self.tools.builder.padded(trial.baseline.text, padding)
             self._shifted_bases[key] = self.tools.builder.build(shifted, directory / "base", self.original)
         base = self._shifted_bases[key]
-        new = self.tools.builder.build(padded(text, padding), directory / "new", self.original)
+        moved = self.tools.builder.padded(text, padding)
+        new = self.tools.builder.build(moved, directory / "new", self.original)
         for plain, built in ((trial.baseline.build, base), (trial.build, new)):
             if isinstance(built, BuildFailure):
                 return f"no build with shifted code: {built.reason}"
             if built.host_code is None or not built.host_code.passed:
                 return "a build with shifted code has other host code"
-            why = why_not_moved(plain.code_objects, built.code_objects, trial.target.kernel)
+            why = why_not_moved(plain, built, trial.target.kernel)
             if why is not None:
                 return why
         assert not isinstance(base, BuildFailure)

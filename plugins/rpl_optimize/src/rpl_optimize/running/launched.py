@@ -57,15 +57,18 @@ def find_launched(
     source: bytes | None,
     scratch: Path,
     record: Callable[[tuple[str, ...]], Recording],
+    kernels_of: Callable[[Path], Iterable[str]] | None = None,
 ) -> KernelFile:
     """``record`` runs and records a command once; with ``source`` only kernels that it names count.
+
+    ``kernels_of`` names the kernels that a file holds, AMD's without it.
 
     Raises ``UsageError`` where several files hold launched kernels, or none was launched.
     """
     log = scratch / _LOG
     variables = ("LD_DEBUG=files", f"LD_DEBUG_OUTPUT={log}", "HSA_LOADER_ENABLE_MMAP_URI=1")
     processes = tuple(launches_of(record(("env", *variables, *command))))
-    return choose_file(processes, mapped_files(log), place, source)
+    return choose_file(processes, mapped_files(log), place, source, kernels_of or kernels_in)
 
 
 def launches_of(recording: Recording) -> Iterator[Launches]:
@@ -95,7 +98,11 @@ def mapped_files(log: Path) -> dict[int, list[str]]:
 
 
 def choose_file(
-    processes: Sequence[Launches], mapped: dict[int, list[str]], place: Path, source: bytes | None
+    processes: Sequence[Launches],
+    mapped: dict[int, list[str]],
+    place: Path,
+    source: bytes | None,
+    kernels_of: Callable[[Path], Iterable[str]] | None = None,
 ) -> KernelFile:
     """The one file that holds kernels of ``processes``; see ``find_launched``."""
     launched = {name for process in processes for name in process.kernels}
@@ -112,8 +119,11 @@ def choose_file(
     every = [name for names in mapped.values() for name in names]
     called = {Path(name).name for name in every}
     below = (path for path in _below(place) if path.name in called or path.suffix in _CODE_OBJECTS)
+    wanted_names, kernels_of = {source_name(name) for name in wanted}, kernels_of or kernels_in
     for paths in (_existing(named, place), _existing(own, place), _existing(every, place), below):
-        holding = sorted({path.resolve() for path in paths if _holds(path, wanted)})
+        holding = sorted(
+            {one.resolve() for one in paths if wanted_names & set(map(source_name, kernels_of(one)))}
+        )
         if len(holding) > 1:
             raise _several(holding)
         if holding:
@@ -138,13 +148,13 @@ def _below(place: Path) -> Iterator[Path]:
         yield from (Path(folder, name) for name in names)
 
 
-def _holds(path: Path, kernels: set[str]) -> bool:
-    wanted = {source_name(name) for name in kernels}
+def kernels_in(path: Path) -> tuple[str, ...]:
+    """Names of the kernels in the AMD code objects of a file; none where there are no such."""
     try:
         codes = read_code_objects(path)
     except (RplError, OSError):
-        return False
-    return any(source_name(kernel.name) in wanted for code in codes for kernel in code.kernels)
+        return ()
+    return tuple(kernel.name for code in codes for kernel in code.kernels)
 
 
 def _several(holding: Sequence[Path]) -> UsageError:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -40,22 +40,25 @@ class Program:
         return tuple(str(built) if i in self.words else word for i, word in enumerate(command))
 
 
-def find_program(command: Sequence[str], binary: Path | None, place: Path) -> Program:
+def find_program(
+    command: Sequence[str], binary: Path | None, place: Path, holds: Callable[[Path], bool] | None = None
+) -> Program:
     """The program that the build makes: ``binary``, else the first word.
 
     Where the first word is there and holds no device code (``mpirun``, ``python``), the only other word
     that names a file with device code; what only starts other programs is never replaced. ``place`` is the
-    working directory. Raises ``UsageError`` when nothing or several could be meant, ``MissingError`` for a
-    file that no word names where none can be mounted.
+    working directory. ``holds`` tells device code, AMD's without it. Raises ``UsageError`` when nothing or
+    several could be meant, ``MissingError`` for a file that no word names where none can be mounted.
     """
     if not command or not command[0]:
         raise UsageError("no application was given")
     if binary is not None:
         return _named(command, _absolute(binary, place), place)
     first = _program_path(command[0], place)
-    if not first.exists() or _has_device_code(first):
+    holds = holds or holds_code_objects
+    if not first.exists() or holds(first):
         return Program(first, _words(command, first, place))
-    others = {path for word in command[1:_MAX_WORDS] if _has_device_code(path := place / word)}
+    others = {path for word in command[1:_MAX_WORDS] if holds(path := place / word)}
     if len(others) > 1:
         names = ", ".join(sorted(str(path) for path in others))
         raise UsageError(f"several words of the command hold device code: {names}", next_step=_NAME_IT)
@@ -65,12 +68,12 @@ def find_program(command: Sequence[str], binary: Path | None, place: Path) -> Pr
     return Program(chosen, _words(command, chosen, place))
 
 
-def names_program(command: Sequence[str], place: Path) -> bool:
+def names_program(command: Sequence[str], place: Path, holds: Callable[[Path], bool]) -> bool:
     """Whether a word of the command is the program, so that nobody needs to look what the command starts."""
     first = _program_path(command[0], place)
     if not first.exists() or not _runs_others(first):
         return True
-    return any(map(_has_device_code, (first, *(place / word for word in command[1:_MAX_WORDS]))))
+    return any(map(holds, (first, *(place / word for word in command[1:_MAX_WORDS]))))
 
 
 def _named(command: Sequence[str], program: Path, place: Path) -> Program:
@@ -109,7 +112,8 @@ def _absolute(path: Path, place: Path) -> Path:
     return Path(os.path.normpath(place / path))
 
 
-def _has_device_code(path: Path) -> bool:
+def holds_code_objects(path: Path) -> bool:
+    """Whether a file holds device code of AMD."""
     try:
         return path.is_file() and bool(read_code_objects(path))
     except MissingError:  # no decoder for what is packed there

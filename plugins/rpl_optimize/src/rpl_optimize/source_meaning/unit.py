@@ -28,7 +28,7 @@ _NO_CLASS = re.compile(
 
 @frozen(eq=False)
 class Function:
-    """``defined``: with a body. ``harmless``: declared to compute only (``const``, ``pure``)."""
+    """``defined``: with a body. ``harmless``: declared to compute only (``const``, ``pure``), or trivial."""
 
     name: str
     mangled: str
@@ -114,12 +114,14 @@ def last_name(name: str) -> str | None:
 
 def _function(node: Node) -> Function:
     inner = {child.get("kind") for child in node.get("inner", ())}
+    # The compiler's own constructors and destructors get a body where they are used and do anything.
+    trivial = node.get("kind") in _SPECIAL and bool(node.get("isImplicit"))
     return Function(
         name=node.get("name", ""),
         mangled=node.get("mangledName", ""),
         events=tuple(events_of(node)),
         defined="CompoundStmt" in inner,
-        harmless="ConstAttr" in inner or "PureAttr" in inner,
+        harmless=trivial or "ConstAttr" in inner or "PureAttr" in inner,
         virtual=bool(node.get("virtual")),
     )
 

@@ -186,7 +186,8 @@ class ValueRanges:
             heads = [around[around.index(loop) + 1] for around in inside]
             if not inside or any(head is not step and head is not first for head in heads):
                 continue
-            begin, change = self._first(first, identity, parents[:at]), _change(step, identity)
+            begin = self._first(first, identity, parents[:at])
+            change = self._change(step, identity, parents[: at + 1])
             if begin is None or change is None:
                 continue
             kept = type_range(self._declared[identity][0])
@@ -196,10 +197,27 @@ class ValueRanges:
                 least, most = least + (sign == ">"), most - (sign == "<")
                 # The last step may leave the bounds, and must not wrap around to the other end.
                 if way in _UP and sign in {"<", "<="} and most + width <= kept[1]:
+                    if way == "+=" and begin[0] == begin[1] <= most:  # it stops short of what it steps over
+                        most -= (most - begin[0]) % width
                     return (begin[0], most)
                 if way in _DOWN and sign in {">", ">="} and begin[0] >= 0 and least - width >= kept[0]:
                     return (least, begin[1])
         return None
+
+    def _change(self, step: Node, identity: str, parents: Parents) -> tuple[str, int] | None:
+        """How the head of a loop changes its counter: the sign, and by how much where it adds or subtracts.
+
+        What it adds is a number or a constant, which is as much each time.
+        """
+        parts, sign = children(step), str(step.get("opcode"))
+        if not parts or not _names(parts[0], identity):
+            return None
+        if step.get("kind") == "UnaryOperator":
+            return (sign, 1)
+        if step.get("kind") != "CompoundAssignOperator":
+            return None
+        least, most = self.of(parts[-1], (*parents, step))
+        return (sign, most if sign in {"+=", "-="} else 0) if 0 < least == most else None
 
     def _first(self, first: Node, identity: str, parents: Parents) -> Range | None:
         for node, _ in below({"inner": [first]}):
@@ -285,20 +303,6 @@ def _kept(node: Node) -> bool:
         (node,) = children(node)
     low, high = type_range(node)
     return most[0] <= low and high <= most[1]
-
-
-def _change(step: Node, identity: str) -> tuple[str, int] | None:
-    """How the head of a loop changes its counter: the sign, and by how much where it adds or subtracts."""
-    parts, sign = children(step), str(step.get("opcode"))
-    if not parts or not _names(parts[0], identity):
-        return None
-    if step.get("kind") == "UnaryOperator":
-        return (sign, 1)
-    literal = plain(parts[-1])
-    if step.get("kind") != "CompoundAssignOperator" or literal.get("kind") != "IntegerLiteral":
-        return None
-    value = int(literal["value"])
-    return (sign, value if sign in {"+=", "-="} else 0) if value > 0 else None
 
 
 def _names(node: Node, identity: str) -> bool:

@@ -8,6 +8,7 @@ import click
 
 from rpl_core.cli.session import session_of
 from rpl_core.errors import UsageError
+from rpl_core.text.alike import did_you_mean
 
 
 @click.command("docs")
@@ -51,7 +52,9 @@ def _named(asked: str, names: tuple[str, ...]) -> str:
     found = same or [name for name in names if _plain(name).endswith(wanted)]
     if len(found) == 1:
         return found[0]
-    raise UsageError(f"no page is called {asked!r}", next_step="`rpl docs` lists the pages")
+    raise UsageError(
+        f"no page is called {asked!r}{did_you_mean(asked, names)}", next_step="`rpl docs` lists the pages"
+    )
 
 
 def _short(name: str) -> str:

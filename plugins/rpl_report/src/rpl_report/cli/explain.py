@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rpl_core.cli.completion import completing
 from rpl_core.cli.session import session_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
     from rpl_analysis.contracts.profile import ProfileDocument
@@ -19,8 +20,14 @@ if TYPE_CHECKING:
     from rpl_report.documents import LazyDocuments
 
 
+def _kernels(context: click.Context) -> Iterable[str]:
+    from rpl_report.options import kernels_of_run
+
+    return kernels_of_run(context.params.get("directory") or session_of(context).latest_run)
+
+
 @click.command("explain")
-@click.argument("kernel", required=False)
+@click.argument("kernel", required=False, shell_complete=completing(_kernels))
 @click.option(
     "--run",
     "directory",
@@ -85,7 +92,7 @@ def _nothing_to_explain(directory: Path, profile: ProfileDocument | None) -> Rpl
     """Labels need times: what a recording without them holds instead."""
     from rpl_core.errors import MissingError
     from rpl_core.text.safety import readable
-    from rpl_report.advice_section import UNTIMED_COMMAND
+    from rpl_report.verdict import TRACED_COMMAND
 
     traced = [
         str(part["kernel"]) for part in getattr(profile, "untimed_thread_traces", ()) if part.get("kernel")
@@ -93,7 +100,7 @@ def _nothing_to_explain(directory: Path, profile: ProfileDocument | None) -> Rpl
     if traced:
         return MissingError(
             f"{directory} holds thread traces alone, of {readable(traced[0], 80)}: labels need kernel times",
-            next_step=f"see `rpl report {directory}` for the trace; {UNTIMED_COMMAND} records both",
+            next_step=f"see `rpl report {directory}` for the trace; {TRACED_COMMAND} records both",
         )
     return MissingError(f"the analysis in {directory} holds no kernel")
 
@@ -102,6 +109,7 @@ def _find(analysis: AnalysisDocument, name: str | None, directory: Path) -> Kern
     from rpl_analysis.text.distinct import named_few
     from rpl_analysis.text.names import names_like, shown_names
     from rpl_core.errors import MissingError, UsageError
+    from rpl_core.text.alike import did_you_mean
 
     if name is None:
         return analysis.kernels[0]
@@ -110,7 +118,9 @@ def _find(analysis: AnalysisDocument, name: str | None, directory: Path) -> Kern
     if len(matching) == 1:
         return matching[0]
     if not matching:
-        raise MissingError(f"no kernel matches {name!r}", next_step=f"see `rpl report {directory}`")
+        names = [entry.kernel for entry in analysis.kernels]
+        meant = did_you_mean(name, (*shown_names(names).values(), *names))
+        raise MissingError(f"no kernel matches {name!r}{meant}", next_step=f"see `rpl report {directory}`")
     called = shown_names([entry.kernel for entry in analysis.kernels])
     shown = named_few([called[entry.kernel] for entry in matching])
     raise UsageError(f"{len(matching)} kernels match {name!r}: {shown}", next_step="give more of the name")

@@ -53,7 +53,7 @@ def report(
     import attrs
 
     from rpl_analysis.documents.load import load_documents
-    from rpl_core.cli.output import text_width
+    from rpl_core.cli.output import emphasised, shows_colours, text_width
     from rpl_core.cli.results import rendered
     from rpl_core.files.atomic import write_atomic
 
@@ -65,10 +65,10 @@ def report(
     request = _request(session, directory, documents, recordings, with_timeline=renderer.wants_timeline)
     request = attrs.evolve(request, options=option_values(session, "report", flags))
     if output is None:
-        request = attrs.evolve(request, width=text_width())
+        request = attrs.evolve(request, width=text_width(), terminal=shows_colours())
     text = rendered(renderers, format_name, request)
     if output is None:
-        session.output.raw(text)
+        session.output.raw(emphasised(text) if renderer.name == "text" else text)
     else:
         write_atomic(output, text, named=True)
         session.output.note(f"written to {output}")

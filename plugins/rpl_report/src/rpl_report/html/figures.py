@@ -2,19 +2,60 @@
 
 from __future__ import annotations
 
-from rpl_analysis.text.figures import UNKNOWN, in_unit, number
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
-__all__ = ["bytes_per_s", "count", "duration", "factor", "flops", "intensity", "plain", "share"]
+from rpl_analysis.text.figures import UNKNOWN, in_unit, number, one_unit
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+__all__ = [
+    "bytes_per_s",
+    "count",
+    "duration",
+    "factor",
+    "flops",
+    "intensity",
+    "plain",
+    "share",
+    "table_time",
+    "table_unit",
+]
 
 _PREFIXES = ((1e6, "P"), (1e3, "T"), (1.0, "G"), (1e-3, "M"), (1e-6, "k"))
 
 
-def duration(ns: float | None) -> str:
-    """A duration in the unit of the page, with a real micro sign."""
+def duration(ns: float | None, total_ns: float | None = None) -> str:
+    """A duration with a real micro sign, as a part of ``total_ns`` in the unit of that."""
     if ns is None:
         return UNKNOWN
-    value, unit = in_unit(ns)
-    return f"{_digits(value)} {unit.replace('u', 'µ')}"
+    with one_unit(total_ns) if total_ns is not None else nullcontext():
+        value, unit = in_unit(ns)
+    return f"{_digits(value)} {_shown_unit(unit)}"
+
+
+def table_unit(longest_ns: float | None) -> str:
+    """The unit of all times of a table whose longest is this; its header tells it, its cells don't."""
+    with _unit_of_table(longest_ns):
+        return _shown_unit(in_unit(0)[1])
+
+
+def table_time(ns: float | None, longest_ns: float | None) -> str:
+    """A time in the unit of its table."""
+    if ns is None:
+        return UNKNOWN
+    with _unit_of_table(longest_ns):
+        return _digits(in_unit(ns)[0])
+
+
+def _unit_of_table(longest_ns: float | None) -> AbstractContextManager[None]:
+    """The longest time is 10 or more of the unit: what is a thousandth of it still has a narrow cell."""
+    return one_unit(None if longest_ns is None else longest_ns / 10)
+
+
+def _shown_unit(unit: str) -> str:
+    return unit.replace("u", "µ")
 
 
 def flops(gflops: float | None) -> str:

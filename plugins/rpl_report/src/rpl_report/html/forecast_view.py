@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rpl_analysis.text.figures import between
 from rpl_core.values import frozen
-from rpl_report.html.figures import duration, factor
+from rpl_report.html.figures import factor, table_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +47,7 @@ class ForecastView:
     dominant: str | None = None
     shift_at: str | None = None
     order_known: bool = True
+    host_threads: int = 0
 
 
 def forecast_view(dag: DagDocument, names: KernelNames, colours: Colours) -> ForecastView:
@@ -62,7 +63,7 @@ def forecast_view(dag: DagDocument, names: KernelNames, colours: Colours) -> For
                 target=names.of(entry.name) if entry.kind == "kernel" else None,
                 css=f"c{colours.of(entry.name, entry.kind)}",
                 kind=entry.kind,
-                steps=_steps(entry, widest),
+                steps=_steps(entry, widest, dag.makespan_ns),
                 path_ceiling=symbol.path_ceiling if symbol else None,
                 speedup_ceiling=symbol.speedup_ceiling if symbol else None,
             )
@@ -74,17 +75,18 @@ def forecast_view(dag: DagDocument, names: KernelNames, colours: Colours) -> For
         speedups=tuple(factor(step.speedup) for step in dag.forecasts[0].speedups) if dag.forecasts else (),
         makespan_ns=dag.makespan_ns,
         order_known=dag.order_known,
+        host_threads=dag.host_threads or 0,
         dominance=tuple(_step(part, kinds, names) for part in dag.dominance),
         dominant=_named(first.name, first.kind, names) if first else None,
         shift_at=factor(dag.dominance_shift_at) if dag.dominance_shift_at is not None else None,
     )
 
 
-def _steps(entry: ForecastPart, widest: int) -> tuple[GainStep, ...]:
+def _steps(entry: ForecastPart, widest: int, makespan_ns: int | None) -> tuple[GainStep, ...]:
     return tuple(
         GainStep(
             speedup=factor(step.speedup),
-            gain=between(*map(duration, _ends(step))),
+            gain=between(*(table_time(gain, makespan_ns) for gain in _ends(step))),
             application=between(*(_as_fast(step, gain) for gain in _ends(step))),
             width=100 * max(_most(step), 0) / widest if widest > 0 else 0,
         )

@@ -27,6 +27,8 @@ _ORIGINS = {
 }
 #: Programs whose own name says little (chosen).
 _INTERPRETERS = ("python", "bash", "sh", "perl", "julia", "mpirun", "srun", "torchrun")
+#: How the product of an architecture begins that several have (rpl_core.devices.common_model).
+_SEVERAL_PRODUCTS = "one of "
 
 
 @frozen
@@ -103,9 +105,9 @@ def _traced_kernels(profile: ProfileDocument, shown: KernelNames) -> str:
 
 def _device(profile: ProfileDocument) -> str | None:
     """Its product, else its family: an architecture of several products, or what a thread trace says."""
-    known, model = device_names(profile), profile.provenance and profile.provenance.device
-    if known is not None and known == profile.gpu.product and model == profile.gpu.architecture:
-        return f"a {model} GPU"
+    known = device_names(profile)
+    if known == profile.gpu.product and known and known.startswith(_SEVERAL_PRODUCTS):
+        return f"a {profile.gpu.architecture} GPU"
     return known
 
 

@@ -21,9 +21,12 @@ __all__ = ["Cell", "Column", "KernelRow", "KernelTable", "kernel_table"]
 
 @frozen
 class Column:
+    """``time``: its cells hold times without their unit, which the header tells."""
+
     title: str
     meaning: str
     numeric: bool = True
+    time: bool = False
 
 
 @frozen
@@ -48,20 +51,21 @@ class KernelRow:
 class KernelTable:
     columns: tuple[Column, ...]
     rows: tuple[KernelRow, ...]
+    time_unit: str
     left_out: int
 
 
 _COLUMNS = (
-    Column("Time", "mean over runs of the summed dispatch time"),
+    Column("Time", "mean over runs of the summed dispatch time", time=True),
     Column("Share", "of all kernel time"),
     Column("Criticality", "share of the critical path"),
-    Column("Slack", "least that one dispatch may grow before the path does; 0 is critical"),
+    Column("Slack", "least that one dispatch may grow before the path does; 0 is critical", time=True),
     Column("Bottleneck", "label and confidence of the classifier", numeric=False),
     Column("Calls", "dispatches per run"),
-    Column("Median", "of single dispatches"),
+    Column("Median", "of single dispatches", time=True),
     Column("Occup.", "theoretical occupancy: an upper bound from resources"),
-    Column("Bandwidth", "achieved, beyond L2"),
-    Column("FLOP/s", "achieved"),
+    Column("GB/s", "achieved bandwidth, beyond L2"),
+    Column("GFLOP/s", "achieved"),
     Column("FLOP/B", "operational intensity"),
 )
 
@@ -77,9 +81,17 @@ def kernel_table(
     labels = {entry.kernel: entry for entry in analysis.kernels}
     symbols = {symbol.name: symbol for symbol in dag.symbols if symbol.kind == "kernel"}
     ranked = by_time(profile)[:SHOWN_KERNELS]
+    times = [_times_ns(kernel, symbols.get(kernel.name)) for kernel in ranked]
+    longest_ns = max((ns for own in times for ns in own if ns is not None), default=None)
     rows = [
-        _row(kernel, labels.get(kernel.name), symbols.get(kernel.name), names, colours)
-        for kernel in ranked
+        _row(
+            kernel,
+            labels.get(kernel.name),
+            [_cell(ns, q.table_time(ns, longest_ns)) for ns in own],
+            names,
+            colours,
+        )
+        for kernel, own in zip(ranked, times, strict=True)
         if names.of(kernel.name)
     ]
     known = [any(_is_known(row.cells[i]) for row in rows) for i in range(len(_COLUMNS))]
@@ -89,8 +101,14 @@ def kernel_table(
             attrs.evolve(row, cells=tuple(c for c, keep in zip(row.cells, known, strict=True) if keep))
             for row in rows
         ),
+        time_unit=q.table_unit(longest_ns),
         left_out=len(profile.kernels) - len(ranked),
     )
+
+
+def _times_ns(kernel: KernelProfile, symbol: SymbolCriticality | None) -> tuple[float | None, ...]:
+    """Time per run, slack, median."""
+    return time_ns(kernel), symbol.min_slack_ns if symbol else kernel.slack_ns, kernel.median_ns
 
 
 def _is_known(cell: Cell) -> bool:
@@ -101,7 +119,7 @@ def _is_known(cell: Cell) -> bool:
 def _row(
     kernel: KernelProfile,
     classified: KernelAnalysis | None,
-    symbol: SymbolCriticality | None,
+    times: list[Cell],
     names: KernelNames,
     colours: Colours,
 ) -> KernelRow:
@@ -109,7 +127,7 @@ def _row(
     gbps = roofline.achieved_gbps if roofline else None
     gflops = roofline.achieved_gflops if roofline else None
     per_byte = roofline.operational_intensity if roofline else None
-    slack = symbol.min_slack_ns if symbol else kernel.slack_ns
+    time, slack, median = times
     weight = kernel.criticality_weight
     label = classified.bottleneck if classified else "unclassified"
     return KernelRow(
@@ -117,16 +135,16 @@ def _row(
         name=names.short(kernel.name),
         css=f"c{colours.of(kernel.name)}",
         cells=(
-            _cell(kernel.runtime_ms, q.duration(time_ns(kernel))),
+            time,
             _cell(kernel.time_share, q.share(kernel.time_share), bar=kernel.time_share),
             _cell(weight, q.share(weight), bar=weight),
-            _cell(slack, q.duration(slack)),
+            slack,
             Cell(classified.confidence if classified else "none", label, label=label),
             _cell(kernel.launches, q.count(kernel.launches)),
-            _cell(kernel.median_ns, q.duration(kernel.median_ns)),
+            median,
             _cell(kernel.occupancy.theoretical, _occupancy(kernel.occupancy)),
-            _cell(gbps, q.bytes_per_s(gbps)),
-            _cell(gflops, q.flops(gflops)),
+            _cell(gbps, q.plain(gbps)),
+            _cell(gflops, q.plain(gflops)),
             _cell(per_byte, q.plain(per_byte)),
         ),
     )

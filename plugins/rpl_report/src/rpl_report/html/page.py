@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from rpl_analysis.options import NAMES
+from rpl_analysis.text.figures import one_unit
 from rpl_core.interfaces.section import SectionRequest
 from rpl_core.values import frozen
 from rpl_report.documents import report_documents
-from rpl_report.html.findings import Finding, findings_of
 from rpl_report.html.forecast_view import ForecastView, forecast_view
 from rpl_report.html.head import Head, head_of
 from rpl_report.html.kernel_details import KernelDetail, kernel_details
@@ -26,7 +26,8 @@ from rpl_report.html.path_view import PathView, path_view
 from rpl_report.html.provenance_view import ProvenanceView, provenance_view
 from rpl_report.html.roofline.view import RooflineView, roofline_view
 from rpl_report.html.timeline_view import TimelineView, timeline_view
-from rpl_report.sections import AnsweredSection, html_sections
+from rpl_report.sections import AnsweredSection, claims_of, html_sections
+from rpl_report.verdict import Entry, Verdict, verdict_of
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.renderer import RenderRequest
@@ -57,7 +58,8 @@ class Page:
     path_first: bool
     without_work: bool  # nothing but sections of plugins, such as a thread trace alone
     head: Head
-    findings: tuple[Finding, ...]
+    verdict: Verdict
+    targets: tuple[str, ...]  # of the entries of the verdict
     timeline: TimelineView
     path: PathView
     forecasts: ForecastView
@@ -83,16 +85,18 @@ def page_of(request: RenderRequest) -> Page:
         kernel_names(ranked, documents.shown_names(request.options[NAMES])),
         assign_colours(ranked),
     )
-    sections = tuple(html_sections(request.sections, _section_request(request, names)))
+    asked = _section_request(request, names)
+    with one_unit(*documents.longest_ns()):  # as in the text report
+        sections = tuple(html_sections(request.sections, asked))
+        verdict = verdict_of(documents, names.work, claims_of(request.sections, asked))
     without_work = not profile.kernels and bool(sections)
     return Page(
         assets=load_assets(),
         path_first=request.path_first,
         without_work=without_work,
         head=head_of(profile, dag, names, request),
-        findings=()
-        if without_work and not profile.untimed_thread_traces
-        else findings_of(profile, dag, analysis, names),
+        verdict=verdict,
+        targets=tuple(_target(entry, names, without_work=without_work) for entry in verdict.entries),
         timeline=timeline_view(request.timeline, request.timeline_reason, names, colours),
         path=path_view(dag, names, colours, documents.profile.stability.runs or 1),
         forecasts=forecast_view(dag, names, colours),
@@ -103,6 +107,14 @@ def page_of(request: RenderRequest) -> Page:
         sections=sections,
         provenance=provenance_view(profile, request.documents),
     )
+
+
+def _target(entry: Entry, names: KernelNames, *, without_work: bool) -> str:
+    """The place that shows more. A page of thread traces alone has nothing but sections of plugins."""
+    if without_work and entry.section not in ("thread-traces", "section-ranks"):
+        return "#provenance"
+    of_kernel = names.of(entry.subject) if entry.section == "kernels" else None
+    return f"#{of_kernel or entry.section}"
 
 
 def _section_request(request: RenderRequest, names: KernelNames) -> SectionRequest:

@@ -90,6 +90,7 @@ class PathView:
     dag: DagDocument | None = None
     domains: tuple[ClockDomainPart, ...] = ()
     devices: tuple[DevicePart, ...] = ()
+    copying: bool = False  # whether a GPU was idle while copies probably ran that were not recorded
     edges: tuple[tuple[EdgeCount, int], ...] = ()  # all, and how many of them on the path
     near: tuple[NearPathRow, ...] = ()
     waits: tuple[SymbolEdgeRow, ...] = ()
@@ -142,6 +143,7 @@ def path_view(dag: DagDocument, names: KernelNames, colours: Colours, runs: int)
         dag=dag,
         domains=dag.clock_domains[:_ROWS_SHOWN],
         devices=dag.devices[:_ROWS_SHOWN],
+        copying=any(device.idle.copying_ns for device in dag.devices[:_ROWS_SHOWN]),
         edges=tuple((edge, on_path.get((edge.kind, edge.confidence), 0)) for edge in dag.edges),
         near=tuple(_near(path, names) for path in dag.near_paths[:_ROWS_SHOWN]),
         waits=tuple(_edge(edge, names) for edge in dag.symbol_edges[:_EDGES_SHOWN]),

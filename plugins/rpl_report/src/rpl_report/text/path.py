@@ -17,6 +17,7 @@ from rpl_analysis.text.figures import (
 from rpl_analysis.text.fit import fit_table
 from rpl_core.cli.output import USUAL_WIDTH
 from rpl_core.text.safety import printable
+from rpl_report.verdict import NOTEWORTHY, dominance_matters, is_notable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
         DominancePart,
         DominantWorkPart,
         ForecastPart,
-        GainPart,
         SpeedupForecastPart,
     )
 
@@ -35,14 +35,9 @@ __all__ = ["path_section"]
 
 #: Kernels in the what-if table; dag.json holds more.
 SHOWN_FORECASTS = 5
-#: Entries of the list of gains; dag.json holds more.
-SHOWN_GAINS = 4
 #: Calls that idle time is named by; dag.json holds all.
 SHOWN_CALLS = 4
-#: Speed-ups of the application below this are not worth a word (chosen).
-_NOTEWORTHY = 1.005
 _NAME_WIDTH = 48
-_IDLE = "GPU never idle"
 
 
 def path_section(
@@ -53,7 +48,7 @@ def path_section(
         return f"critical path  unknown: {printable(dag.reason or '')}"
     named = _Names(dag, shown)
     table = _what_if(dag, named, width)
-    lines = (_length(dag, named), _bounds(dag), _spent(dag), _gains_of_all(dag, named), table)
+    lines = (_length(dag, named), _bounds(dag), _host(dag), _spent(dag), table)
     return "\n".join(line for line in lines if line)
 
 
@@ -62,10 +57,11 @@ def _length(dag: DagDocument, named: _Names) -> str:
     work = dag.dominant_work
     if work is None:
         return path
-    return (
-        f"{path}, {percent(work.fraction)} of it in {named.of(work)}; "
-        f"at no cost of that the application would be {_ceiling(dag, work)}{_doubt(dag)}"
-    )
+    of_it = f"{path}, {percent(work.fraction)} of it in {named.of(work)}"
+    most = work.application_ceiling_at_most if not dag.order_known else work.application_ceiling
+    if most is not None and most < NOTEWORTHY:
+        return f"{of_it}, without which the application would take as long{_doubt(dag)}"
+    return f"{of_it}; at no cost of that the application would be {_ceiling(dag, work)}{_doubt(dag)}"
 
 
 def _ceiling(dag: DagDocument, work: DominantWorkPart) -> str:
@@ -103,6 +99,15 @@ def _bounds(dag: DagDocument) -> str:
     )
 
 
+def _host(dag: DagDocument) -> str:
+    """What gains rest on where more than one thread submits, or may: nothing recorded tells their order."""
+    if (dag.host_threads or 0) > 1:
+        return f"  gains hold while the {dag.host_threads} host threads submit in the same order"
+    if not dag.order_known and dag.host_threads is None:
+        return "  gains hold while the host submits in the same order, whatever its threads"
+    return ""
+
+
 def _spent(dag: DagDocument) -> str:
     """What the GPUs of the machine with the longest path did; the parts add up to the makespan."""
     machine = max(dag.clock_domains, key=lambda part: part.critical_path_ns, default=None)
@@ -135,30 +140,6 @@ def _host_calls(machine: ClockDomainPart) -> str:
     return f"\n  of the idle time the host was in: {', '.join(named)}"
 
 
-def _gains_of_all(dag: DagDocument, named: _Names) -> str:
-    """Idle time, copies and kernels in one order: what each costs the application."""
-    shown = [
-        f"{named.of(gain)} {_up_to(most)}"
-        for gain in dag.gains[:SHOWN_GAINS]
-        if (most := _most(gain, dag.makespan_ns)) is None or most >= _NOTEWORTHY
-    ]
-    return f"  most to gain, at most: {', '.join(shown)}" if shown else ""
-
-
-def _most(gain: GainPart, makespan_ns: int | None) -> float | None:
-    """The upper end of the speed-up; ``None``: nothing may be left."""
-    if gain.gain_at_most_ns is None or not makespan_ns:
-        return gain.application_speedup
-    left = makespan_ns - gain.gain_at_most_ns
-    return makespan_ns / left if left > 0 else None
-
-
-def _up_to(speedup: float | None) -> str:
-    if speedup is None:
-        return "(nothing else may be left)"
-    return f"{speedup:.4g}x" if speedup < 1000 else f"{speedup:,.0f}x"
-
-
 class _Names:
     """How kernels, copies and idle time are called in this section."""
 
@@ -167,8 +148,8 @@ class _Names:
         self._short = shorten_apart(shown.values(), _NAME_WIDTH)
         self._copies = {symbol.name for symbol in dag.symbols if symbol.kind == "copy"}
 
-    def of(self, part: DominantWorkPart | GainPart | ForecastPart) -> str:
-        return _IDLE if part.kind == "idle" else self._named(part.name or "-", part.kind)
+    def of(self, part: DominantWorkPart | ForecastPart) -> str:
+        return self._named(part.name or "-", part.kind)
 
     def step(self, step: DominancePart) -> str:
         """Steps name a kernel or a copy direction; the list of symbols tells which."""
@@ -184,7 +165,7 @@ class _Names:
 
 def _what_if(dag: DagDocument, named: _Names, width: int) -> str:
     """End-to-end speed-up of the application if one kernel were faster."""
-    shown = dag.forecasts[:SHOWN_FORECASTS]
+    shown = [forecast for forecast in dag.forecasts if is_notable(forecast)][:SHOWN_FORECASTS]
     if not shown:
         return ""
     asked = [answer.speedup for answer in shown[0].speedups]
@@ -210,6 +191,8 @@ def _answered(answer: SpeedupForecastPart | None) -> str:
 
 
 def _shift(dag: DagDocument, named: _Names) -> str:
+    if not dominance_matters(dag):
+        return ""
     dominant = dag.dominant_work.name if dag.dominant_work else None
     after = [step for step in dag.dominance if step.dominant_symbol not in (None, dominant)]
     if dag.dominance_shift_at is None or not after:

@@ -1,4 +1,4 @@
-"""The text report: what limits the application, one line per kernel, then what plugins add."""
+"""The text report: the verdict, one line per kernel, the critical path, then what plugins add."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from typing import TYPE_CHECKING
 
 from rpl_analysis.options import NAMES
 from rpl_analysis.text.distinct import shorten_apart
-from rpl_analysis.text.figures import UNKNOWN, between, duration_ns, marked, one_unit, percent
-from rpl_analysis.text.fit import fit_table, wrap_lines
+from rpl_analysis.text.figures import UNKNOWN, between, duration_ns, marked, one_unit, percent, work_name
+from rpl_analysis.text.fit import fit_table
 from rpl_core.cli.output import USUAL_WIDTH
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
 from rpl_core.interfaces.section import SectionRequest
-from rpl_core.text.safety import printable
+from rpl_core.text.safety import printable, readable
+from rpl_core.text.table import wrap_lines
 from rpl_report.device_names import device_names
 from rpl_report.documents import report_documents
-from rpl_report.sections import text_sections
+from rpl_report.sections import claims_of, text_sections
 from rpl_report.text.kernels import NAME_WIDTH, kernel_table
 from rpl_report.text.path import path_section
 from rpl_report.text.sections import section_text
+from rpl_report.text.verdict import verdict_text
+from rpl_report.verdict import verdict_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from rpl_analysis.contracts.analysis import AnalysisDocument
     from rpl_analysis.contracts.profile import ProfileDocument
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.stability import AddedTime, CallOverhead
     from rpl_core.contracts.common import MetricDoc
     from rpl_report.documents import ReportDocuments
+    from rpl_report.verdict import Naming
 
 
 _LONGEST_NAME = 48
@@ -47,11 +51,19 @@ class TextRenderer(Renderer):
 
     def _text(self, documents: ReportDocuments, request: RenderRequest) -> str:
         names = documents.shown_names(request.options[NAMES])
+        short = shorten_apart(names.values(), NAME_WIDTH)
+        asked = SectionRequest(
+            documents=MappingProxyType(request.documents),
+            width=request.width,
+            short_names={name: short[shown] for name, shown in names.items()},
+        )
+        verdict = verdict_of(documents, _called(asked.short_names), claims_of(request.sections, asked))
         head, path = _head(documents.profile, request), path_section(documents.dag, names, request.width)
+        kernels = kernel_table(documents.profile, documents.analysis, names, request)
         sections = [
-            *((path, head) if request.path_first else (head, path)),
-            kernel_table(documents.profile, documents.analysis, names, request),
-            *_of_plugins(request, names),
+            verdict_text(verdict, request.width),
+            *((path, head, kernels) if request.path_first else (head, kernels, path)),
+            *(section_text(each, request.width) for each in text_sections(request.sections, asked)),
             corrections_section(documents.roofline, documents.analysis, names, request.width),
             _roofline_note(documents.roofline),
         ]
@@ -59,17 +71,17 @@ class TextRenderer(Renderer):
         return wrap_lines(text, request.width)
 
 
-def _of_plugins(request: RenderRequest, names: Mapping[str, str]) -> Iterator[str]:
-    if request.sections:
-        short = shorten_apart(names.values(), NAME_WIDTH)
-        asked = SectionRequest(
-            documents=MappingProxyType(request.documents),
-            width=request.width,
-            short_names={name: short[shown] for name, shown in names.items()},
+def _called(short: Mapping[str, str]) -> Naming:
+    """The names of this report; those of copies in words."""
+
+    def called(name: str, kind: str) -> str:
+        return (
+            readable(work_name(name, kind))
+            if kind == "copy"
+            else short.get(name) or readable(name, NAME_WIDTH)
         )
-        yield from (
-            section_text(section, request.width) for section in text_sections(request.sections, asked)
-        )
+
+    return called
 
 
 def _head(profile: ProfileDocument, request: RenderRequest) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_analysis.text.fit import fit_table, wrap_lines
+from rpl_analysis.text.fit import fit_table
 from rpl_core.interfaces.section import Paragraph
 from rpl_core.text.safety import printable, readable
+from rpl_core.text.table import wrap_lines
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.section import Block, Table

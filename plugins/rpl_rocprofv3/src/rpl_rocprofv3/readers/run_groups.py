@@ -41,8 +41,10 @@ class RecordedFile:
 def execution_groups(files: Sequence[RecordedFile]) -> list[list[RecordedFile]]:
     """Files grouped by execution, each group and the groups in order of path."""
     groups: list[list[RecordedFile]] = []
-    for folder in sorted({file.folder for file in files}):
-        here = [file for file in files if file.folder == folder]
+    by_folder: dict[Path, list[RecordedFile]] = {}
+    for file in files:
+        by_folder.setdefault(file.folder, []).append(file)
+    for _, here in sorted(by_folder.items()):
         per_node = [
             _split_by_pid(_overlapping([file for file in here if file.node == node]))
             for node in sorted({file.node for file in here})

@@ -29,13 +29,17 @@ from rpl_testkit.rocprofv3_standin.outputs.result_files import (
 )
 from rpl_testkit.rocprofv3_standin.request.arguments import InputFileError, parse_command_line
 from rpl_testkit.rocprofv3_standin.request.passes import overfull_blocks, plan_passes
+from rpl_testkit.rocprofv3_standin.request.pc_sampling import PcSamplingError
+from rpl_testkit.rocprofv3_standin.request.replay import ReplayError
 from rpl_testkit.synthetic_recording.counters import available_counters
 from rpl_testkit.synthetic_recording.mi300x_agents import GPU_AGENT
 
 if TYPE_CHECKING:
+    from rpl_testkit.rocpd_writer.rows import RocpdContents
     from rpl_testkit.rocprofv3_standin.application.application_run import ApplicationRun
     from rpl_testkit.rocprofv3_standin.application.scenario import Scenario
     from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
+    from rpl_testkit.rocprofv3_standin.outputs.pc_samples import PcSampleSet
     from rpl_testkit.rocprofv3_standin.request.passes import Pass
 
 
@@ -53,13 +57,18 @@ class Session:
 def profile_pass(one: Pass, session: Session) -> int:
     """Run one pass and return its exit code; does not return when the process dies by a signal."""
     log = messages.Log(one.options.get("log_level") or "warning")
-    if not one.traces and not one.counters and not one.thread_trace:
+    if not (one.traces or one.counters or one.thread_trace or one.options.get("pc_sampling_beta_enabled")):
         messages.warning("No tracing options were enabled.")
     if one.thread_trace and (problem := _decoder_missing(one, session)):
         return messages.fatal_error(problem)
     failures = _failures(one, session)
+    if one.pc_sampling is not None and (not one.pc_sampling.is_offered or "pc_unsupported" in failures):
+        return log.sampling_not_offered()
+    if one.pc_sampling is not None and not one.pc_sampling.is_configurable:
+        log.sampling_not_configured()
+        die_by(signal.SIGABRT)
     counters = _usable_counters(one.counters, failures.get("unavailable", ""), log)
-    if overfull_blocks(counters):
+    if any(overfull_blocks(group) for group in one.groups or (counters,)):
         # The real tool notices inside the first dispatch and aborts the application with itself.
         log.over_capacity()
         die_by(signal.SIGABRT)
@@ -121,6 +130,14 @@ def _misbehave(failures: Mapping[str, str]) -> None:
         die_by(signal.SIGABRT)
 
 
+def _samples(contents: RocpdContents, one: Pass, scenario: Scenario, seed: str) -> PcSampleSet | None:
+    if one.pc_sampling is None:
+        return None
+    from rpl_testkit.rocprofv3_standin.outputs.pc_samples import sample_application
+
+    return sample_application(contents, scenario.application, one.pc_sampling, seed)
+
+
 def _write(
     one: Pass,
     session: Session,
@@ -137,7 +154,12 @@ def _write(
         for contents in record_processes(one, counters, scenario, run.pid, session.application, seed):
             pid = contents.process.pid
             keys = NameKeys.of_process(pid, ids, session.application, session.environment, launched)
-            write_outputs(contents, one, keys, session.release, log, failures)
+            if len(one.groups) > 1:
+                from rpl_testkit.rocprofv3_standin.application.counter_groups import in_groups
+
+                contents = in_groups(contents, one, failures, log)
+            samples = _samples(contents, one, scenario, seed)
+            write_outputs(contents, one, keys, session.release, log, failures, samples)
             if one.thread_trace:
                 from rpl_testkit.rocprofv3_standin.outputs.thread_trace import write_thread_traces
 
@@ -167,7 +189,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str] | None = None)
         release = emulated_rocm(environment)
         options, application = parse_command_line(arguments, release, environment)
         return _answer(options, application, release, environment)
-    except InputFileError as error:
+    except (InputFileError, PcSamplingError, ReplayError) as error:
         return messages.fatal_error(str(error))
     except (RuntimeError, ScenarioError, ValueError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)

@@ -239,13 +239,19 @@ class Experiment:
         variation: int = 0,
         rounding: Rounding = Rounding.NEAREST,
         edits: tuple[MemoryEdit, ...] = (),
+        *,
+        keep_halves: bool = False,
     ) -> Answer:
         """``edits`` are of what the baseline reads."""
         writes, observer = baseline.writes, baseline.observer
         self.replays += 1
         request = self._request(code, writes, observer, pattern, variation, baseline.limit_s)
         request = attrs.evolve(
-            request, rounding=rounding, edits=(*request.edits, *edits), options=self.options
+            request,
+            rounding=rounding,
+            keep_halves=keep_halves,
+            edits=(*request.edits, *edits),
+            options=self.options,
         )
         result = self.replayer.replay(request)
         if result.failure is not None:
@@ -280,6 +286,7 @@ class Experiment:
         *,
         variation: int = 0,
         rounding: Rounding = Rounding.NEAREST,
+        keep_halves: bool = False,
         sanitize: bool = False,
     ) -> Seen:
         """With a log of accesses."""
@@ -294,6 +301,7 @@ class Experiment:
             keep_variables=True,
             variation=variation,
             rounding=rounding,
+            keep_halves=keep_halves,
             sanitize=sanitize,
             time_limit_s=limit_s,
             options=self.options,

@@ -21,6 +21,7 @@ from rpl_vmreplay.compare.data_types import (
     DataType,
     bound,
     changed_inputs,
+    computes_in_halves,
     distance,
     distances,
     last_places,
@@ -381,10 +382,22 @@ def _widened(
             "nobody knows how far rounding moves them: "
             "the baseline does other things when it rounds otherwise"
         )
+    up, order = OF_BASELINE[0]
+    kept = experiment.other(subjects.a, baseline, PATTERNS[0], order, up, keep_halves=True)
+    halves = [
+        one.output.base
+        for one in scale
+        if one.output.kind is not DataType.BYTES and kept.failure is None
+        if computes_in_halves(
+            one.output.kind, *(one.bytes_of(run) for run in (expected, ours[0], kept.contents))
+        )
+    ]
     theirs = [
         answer.contents
         for rounding, variation in OF_CANDIDATE
-        for answer in (experiment.other(subjects.b, baseline, PATTERNS[0], variation, rounding),)
+        for answer in (
+            experiment.other(subjects.b, baseline, PATTERNS[0], variation, rounding, keep_halves=not halves),
+        )
         if answer.failure is None and not answer.outside and _same_integers(scale, expected, answer.contents)
     ]
     changed = [
@@ -408,6 +421,7 @@ def _widened(
                 ),
                 movement(one.output.kind, one.bytes_of(expected), [one.bytes_of(run) for run in changed]),
                 rounded=True,
+                halves=one.output.base in halves,
             ),
         )
         for one in scale

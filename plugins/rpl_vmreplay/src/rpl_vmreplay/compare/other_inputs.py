@@ -22,6 +22,7 @@ from rpl_vmreplay.compare.data_types import (
     bound,
     bytes_of,
     changed_inputs,
+    computes_in_halves,
     distance,
     distances,
     last_places,
@@ -235,7 +236,7 @@ class OtherRuns:
     any_order: frozenset[int]
     ulps: int
     _usual: dict[str, _Usual] = attrs.field(factory=dict)
-    _rounded: dict[str, tuple[list[Seen], list[Seen]]] = attrs.field(factory=dict)
+    _rounded: dict[str, tuple[list[Seen], list[Seen], frozenset[int]]] = attrs.field(factory=dict)
 
     @property
     def regions(self) -> Ranges:
@@ -279,6 +280,7 @@ class OtherRuns:
         rounding: Rounding = Rounding.NEAREST,
         variation: int = 0,
         *,
+        keep_halves: bool = False,
         sanitize: bool = False,
         changes: tuple[MemoryEdit, ...] = (),
     ) -> Seen:
@@ -288,7 +290,14 @@ class OtherRuns:
         edits = (*given.edits, *poison, *changes)
         limit_s = self.baseline.limit_s * (SANITIZED_LONGER if sanitize else 1)
         return self.experiment.seen(
-            code, self.regions, edits, limit_s, rounding=rounding, variation=variation, sanitize=sanitize
+            code,
+            self.regions,
+            edits,
+            limit_s,
+            rounding=rounding,
+            keep_halves=keep_halves,
+            variation=variation,
+            sanitize=sanitize,
         )
 
     def _unfit(self, usual: Seen) -> str | None:
@@ -347,7 +356,7 @@ class OtherRuns:
     ) -> tuple[InputOutcome, str | None]:
         """Whether rounding explains what differs."""
         run = usual.run
-        ours, changed = self._movements(given, usual)
+        ours, changed, halves = self._movements(given, usual)
         words = [f"{name_of(one)} differ" for one in unlike]
         if run.rounded and len(ours) < LEAST_ROUNDED:
             return (
@@ -356,11 +365,13 @@ class OtherRuns:
             )
         theirs: list[Seen] = []
         if run.rounded and candidate is not None:
-            theirs = [self._run(given, candidate, *one) for one in OF_CANDIDATE]
+            theirs = [self._run(given, candidate, *one, keep_halves=not halves) for one in OF_CANDIDATE]
         theirs = [one for one in theirs if self._same_but_for_rounding(usual.outputs, found, one)]
         told = []
         for one, word in zip(unlike, words, strict=True):
             expected, got = self._bytes(one, run), self._bytes(one, found)
+            if one.base in halves and _lost(one.kind, expected, 0.0):
+                return InputOutcome.DROPPED, "the baseline's own sums of 16 bits overflow"
             allowed: Any = bound(
                 one.kind,
                 expected,
@@ -368,6 +379,7 @@ class OtherRuns:
                 movement(one.kind, got, [self._bytes(one, side) for side in theirs]),
                 movement(one.kind, expected, [self._bytes(one, side) for side in changed]),
                 rounded=run.rounded,
+                halves=one.base in halves,
             ).clip(min=self.ulps * last_places(one.kind, numbers_of(one.kind, expected)))
             apart = distance(one.kind, expected, got)
             wrong = ~(apart <= allowed)
@@ -381,18 +393,28 @@ class OtherRuns:
             told.append(f"{word} by at most {apart[at]:.3g}, {allowed[at]:.3g} may be rounding")
         return InputOutcome.ROUNDING, "; ".join(told)
 
-    def _movements(self, given: OtherInput, usual: _Usual) -> tuple[list[Seen], list[Seen]]:
-        """Runs of the baseline that round otherwise, and those with inputs that are a little larger or
-        smaller."""
+    def _movements(self, given: OtherInput, usual: _Usual) -> tuple[list[Seen], list[Seen], frozenset[int]]:
+        """Runs of the baseline that round otherwise, those with inputs that are a little larger or smaller,
+        and where outputs begin that it computes in 16 bits."""
         if given.name not in self._rounded:
             ours: list[Seen] = []
             changed: list[Seen] = []
+            halves: frozenset[int] = frozenset()
             if usual.run.rounded:
                 there = {edit.address: edit.data for edit in given.edits}
                 floats = [
                     (place, kind, there.get(place.address, was)) for place, kind, was in self.drawn.floats
                 ]
                 ours = [self._run(given, self.code, *one) for one in OF_BASELINE]
+                kept = self._run(given, self.code, *OF_BASELINE[0], keep_halves=True)
+                if ours[0].failure is None and kept.failure is None:
+                    sides = (usual.run, ours[0], kept)
+                    halves = frozenset(
+                        one.base
+                        for one in usual.outputs
+                        if one.kind is not DataType.BYTES
+                        and computes_in_halves(one.kind, *(self._bytes(one, side) for side in sides))
+                    )
                 changed = [
                     self._run(given, self.code, changes=changed_inputs(floats, draw))
                     for draw in range(INPUT_DRAWS)
@@ -401,7 +423,7 @@ class OtherRuns:
                 [one for one in runs if self._same_but_for_rounding(usual.outputs, usual.run, one)]
                 for runs in (ours, changed)
             ]
-            self._rounded[given.name] = alike[0], alike[1]
+            self._rounded[given.name] = alike[0], alike[1], halves
         return self._rounded[given.name]
 
     def _same_but_for_rounding(self, outputs: Sequence[Output], usual: Seen, run: Seen) -> bool:
@@ -415,8 +437,8 @@ def _variables(baseline: Baseline, run: Seen) -> list[bytes]:
     return [one.data for one in run.variables if one.name in baseline.writes.variables]
 
 
-def _lost(kind: DataType, content: bytes) -> bool:
-    """More than half of it: nothing would show."""
+def _lost(kind: DataType, content: bytes, most: float = 0.5) -> bool:
+    """More than this part is no number. Of more than half nothing would show."""
     import numpy as np
 
-    return bool((~np.isfinite(numbers_of(kind, content))).mean() > 0.5)
+    return bool((~np.isfinite(numbers_of(kind, content))).mean() > most)

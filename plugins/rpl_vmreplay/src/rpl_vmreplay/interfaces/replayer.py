@@ -93,7 +93,8 @@ class ReplayRequest:
     ``variation`` chooses among what hardware may do as well: another order of the workgroups, other rests in
     registers that nobody wrote. Where nothing can be chosen, each launch is another one anyway.
     ``sanitize`` asks for findings: races, reads of what nobody wrote, barriers that do not fit.
-    ``rounding`` other than to the nearest is for replayers that say so (``Replayer.rounds``).
+    ``rounding`` other than to the nearest is for replayers that say so (``Replayer.rounds``); with
+    ``keep_halves`` results of 16 bits are not rounded otherwise.
     ``options`` are the values of ``rpl replay``'s options, those of plugins too.
     """
 
@@ -115,6 +116,7 @@ class ReplayRequest:
     cold_caches: bool = False
     sanitize: bool = False
     rounding: Rounding = Rounding.NEAREST
+    keep_halves: bool = False
     options: Options = attrs.field(factory=Options, eq=False)
 
 

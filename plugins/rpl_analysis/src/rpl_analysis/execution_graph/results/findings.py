@@ -61,7 +61,7 @@ def _missing_sync(graph: ExecutionGraph, api: HostApi) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "graph.no_arguments",
             "the API calls have no arguments: waits for one stream or event can't be resolved",
-            cause="CSV traces hold the names and times of calls only",
+            cause="this kind of trace holds the names and times of calls only, or no arguments were recorded",
             remedy="record with rocprofv3 --output-format rocpd, or with rpl profile",
             severity=Severity.INFO,
         )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from rpl_core.errors import ForeignFileError
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.model.merge import merge_traces
@@ -65,6 +67,11 @@ class CsvReader(Reader):
         return InputSet(
             self.name, "rocprof v1/v2 CSV", (path,), "it is a results.csv of rocprof v1 or v2", _NEXT_STEP
         )
+
+    def parts(self, inputs: InputSet) -> tuple[InputSet, ...]:
+        from rpl_rocprofv3.readers.csv.sets import csv_sets
+
+        return tuple(attrs.evolve(inputs, paths=each.paths()) for each in csv_sets(inputs.paths))
 
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
         if inputs.refusal:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from rpl_core.errors import BadDataError, ForeignFileError
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.model.merge import merge_traces
@@ -39,6 +41,9 @@ class JsonReader(Reader):
             if path.name.endswith("_results.json") and path.is_file() and path.stat().st_size == 0
         ]
         return (*sets, *empty)
+
+    def parts(self, inputs: InputSet) -> tuple[InputSet, ...]:
+        return tuple(attrs.evolve(inputs, paths=(path,)) for path in inputs.paths)
 
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
         # The parser is imported only when a file is read.

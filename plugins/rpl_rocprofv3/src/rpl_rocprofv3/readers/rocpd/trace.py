@@ -60,6 +60,7 @@ def read_part(database: Database, part: Part, reader: str, form: str) -> Trace:
     del raw  # with millions of rows every column that is done with counts
     copies = read_copies(database, part, events, processes, agents, findings)
     counters = read_counters(database, part, findings)
+    _refuse_pc_samples(part, findings)
     rows = resolved.rows
     if tree is not None:
         rows = attrs.evolve(rows, correlation_id=tree.launching(rows.correlation_id))
@@ -86,6 +87,19 @@ def read_part(database: Database, part: Part, reader: str, form: str) -> Trace:
     )
     device_events = read_hip_events(database, part, events, processes, agents, trace.queues, findings)
     return attrs.evolve(trace, device_events=device_events, diagnostics=findings.diagnostics())
+
+
+def _refuse_pc_samples(part: Part, findings: Findings) -> None:
+    """No released rocprofv3 writes them here; what the development branch writes may still change."""
+    samples = part.table("gpu_pc_sample")
+    if samples is not None and next(samples.rows(part.connection, ("id",)), None) is not None:
+        findings.add(
+            "rocpd.pc_samples_not_read",
+            1,
+            "table of PC samples (rocpd_gpu_pc_sample) is not read: rpl reads them from CSV and JSON",
+            "tables of PC samples are not read: rpl reads them from CSV and JSON",
+            remedy="sample again with `rocprofv3 --output-format json`, or `rpl profile --pc-sampling`",
+        )
 
 
 def _host_side(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from rpl_core.errors import ForeignFileError
 from rpl_core.interfaces.reader import Reader
 from rpl_core.model.merge import merge_traces
@@ -32,6 +34,9 @@ class RpdReader(Reader):
 
     def claim(self, files: Sequence[Path]) -> Sequence[InputSet]:
         return claim_databases(self.name, files, frozenset({DatabaseKind.RPD}), _describe)
+
+    def parts(self, inputs: InputSet) -> tuple[InputSet, ...]:
+        return tuple(attrs.evolve(inputs, paths=(path,)) for path in inputs.paths)
 
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
         if inputs.refusal:

@@ -87,8 +87,9 @@ def die_by(number: int) -> None:
 #
 # `RPL_STANDIN_MISBEHAVE` or the scenario key `misbehaviour` holds `KIND[=VALUE][:WHEN]`, several separated
 # by `;`. KIND: `hang`, `hang_hard` (ignores SIGTERM and SIGINT), `abort`, `no_output`, `truncated`,
-# `empty`, `disk_full`, `slow=SECONDS`, `unavailable=COUNTER,...`, `exit=CODE`, and for thread traces
-# `att_empty`, `att_data_lost`, `att_undecoded`. WHEN: `trace`, `counters` or `run=N` (needs
+# `empty`, `disk_full`, `slow=SECONDS`, `unavailable=COUNTER,...`, `exit=CODE`, for thread traces
+# `att_empty`, `att_data_lost`, `att_undecoded`, for PC sampling `pc_unsupported`, for kernel replay
+# `replay_declined=REASON` (launches of the first kernel). WHEN: `trace`, `counters` or `run=N` (needs
 # `RPL_STANDIN_STATE`, runs count from 1).
 
 _KINDS: Final = (
@@ -105,6 +106,8 @@ _KINDS: Final = (
     "att_empty",
     "att_data_lost",
     "att_undecoded",
+    "pc_unsupported",
+    "replay_declined",
 )
 
 

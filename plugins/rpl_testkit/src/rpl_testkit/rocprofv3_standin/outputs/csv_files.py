@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rpl_testkit.rocpd_writer.rows import AgentRow, DispatchRow, KernelRow, RocpdContents
 
-__all__ = ["csv_files"]
+__all__ = ["csv_files", "csv_text"]
 
 _AXES: Final = ("x", "y", "z")
 _LDS_GRANULE: Final = 512
@@ -42,10 +42,11 @@ def csv_files(contents: RocpdContents, *, wide: bool, kernel_trace: bool) -> Ite
     for name, rows in tables.items():
         listed = list(rows)
         if listed:
-            yield f"{name}.csv", _text(listed)
+            yield f"{name}.csv", csv_text(listed)
 
 
-def _text(rows: list[Row]) -> str:
+def csv_text(rows: list[Row]) -> str:
+    """A table with the keys of its first row as header; there must be one."""
     stream = io.StringIO()
     writer = csv.DictWriter(stream, list(rows[0]), quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writeheader()

@@ -13,6 +13,7 @@ from rpl_core.model.origin import ORIGIN_MARK
 
 if TYPE_CHECKING:
     from rpl_testkit.rocpd_writer.rows import DispatchRow, KernelRow, RocpdContents
+    from rpl_testkit.rocprofv3_standin.outputs.pc_samples import PcSampleSet
 
 __all__ = ["json_text"]
 
@@ -43,17 +44,18 @@ _EMPTY_GROUPS: Final = (
 Json = dict[str, Any]
 
 
-def json_text(contents: RocpdContents, *, kernel_trace: bool) -> str:
+def json_text(contents: RocpdContents, *, kernel_trace: bool, samples: PcSampleSet | None = None) -> str:
     """Return the whole file as text; without `kernel_trace` dispatches are in counter records only."""
-    document = _Document(contents, kernel_trace=kernel_trace)
+    document = _Document(contents, kernel_trace=kernel_trace, samples=samples)
     return json.dumps({"rocprofiler-sdk-tool": [document.whole()]}, indent=1)
 
 
 class _Document:
     """One process object; holds the look-ups that the records need."""
 
-    def __init__(self, contents: RocpdContents, *, kernel_trace: bool) -> None:
+    def __init__(self, contents: RocpdContents, *, kernel_trace: bool, samples: PcSampleSet | None) -> None:
         self._contents = contents
+        self._samples = samples
         self._traced = list(contents.dispatches) if kernel_trace else []
         self._pid = contents.process.pid
         self._regions = list(contents.regions)
@@ -127,8 +129,8 @@ class _Document:
             "marker_api": [],
             "correlation_id": {"external": []},
             "counters": {"dimension_ids": []},
-            "pc_sample_instructions": [],
-            "pc_sample_comments": [],
+            "pc_sample_instructions": list(self._samples.instructions) if self._samples else [],
+            "pc_sample_comments": list(self._samples.comments) if self._samples else [],
             "att_filenames": [],
             "code_object_snapshot_filenames": [],
         }
@@ -163,14 +165,17 @@ class _Document:
 
     def _counter_records(self) -> list[Json]:
         dispatches = {row.dispatch_id: row for row in self._contents.dispatches}
-        values: dict[int, list[Json]] = {}
+        values: dict[tuple[int, int | None], list[Json]] = {}
         for counter in self._contents.counters:
             handle = _handle(self._counter_ids[counter.name])
             records = [{"counter_id": handle, "value": value} for value in counter.values]
-            values.setdefault(counter.dispatch_id, []).extend(records)
-        return [self._counter_record(dispatches[number], rows) for number, rows in values.items()]
+            values.setdefault((counter.dispatch_id, counter.replay_pass), []).extend(records)
+        return [
+            self._counter_record(dispatches[number], replay, rows)
+            for (number, replay), rows in values.items()
+        ]
 
-    def _counter_record(self, row: DispatchRow, records: list[Json]) -> Json:
+    def _counter_record(self, row: DispatchRow, replay: int | None, records: list[Json]) -> Json:
         data = {
             "size": 88,
             "correlation_id": {"internal": row.stack_id, "external": row.external_id},
@@ -183,6 +188,7 @@ class _Document:
             "dispatch_data": data,
             "records": records,
             "stream_id": _handle(row.stream_id),
+            **({} if replay is None else {"replay_pass": replay}),
         }
 
     def _record(self, kind: str, operation: int, stack_id: int, span: tuple[int, int]) -> Json:
@@ -245,6 +251,7 @@ class _Document:
                 for row in contents.allocations
             ],
             **{name: [] for name in _EMPTY_GROUPS},
+            **({f"pc_sample_{self._samples.method}": self._samples.records()} if self._samples else {}),
         }
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rpl_testkit.rocpd_writer.rows import RocpdContents
     from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
     from rpl_testkit.rocprofv3_standin.messages import Log
+    from rpl_testkit.rocprofv3_standin.outputs.pc_samples import PcSampleSet
     from rpl_testkit.rocprofv3_standin.request.passes import Pass
 
 
@@ -110,6 +111,7 @@ def write_outputs(
     release: EmulatedRocm,
     log: Log,
     damage: Mapping[str, str],
+    samples: PcSampleSet | None = None,
 ) -> None:
     """Write every requested format. OSError when a place can't be written."""
     for binary in ("pftrace", "otf2"):
@@ -121,15 +123,17 @@ def write_outputs(
     kernel_trace = "kernel_trace" in one.traces
     # Each format's writer is imported on demand: most of a run's time is the start of the program.
     if "csv" in one.formats:
-        from rpl_testkit.rocprofv3_standin.outputs.csv_files import csv_files
+        from rpl_testkit.rocprofv3_standin.outputs.csv_files import csv_files, csv_text
 
         for ending, text in csv_files(contents, wide=release.wide_csv, kernel_trace=kernel_trace):
             writer.text(ending, text)
+        if samples is not None and samples.samples:
+            writer.text(f"pc_sampling_{samples.method}.csv", csv_text(list(samples.csv_rows())))
         writer.text(f"{ORIGIN_MARK}.json", json.dumps(_ORIGIN_NOTE) + "\n", announced=False)
     if "json" in one.formats:
         from rpl_testkit.rocprofv3_standin.outputs.json_file import json_text
 
-        writer.text("results.json", json_text(contents, kernel_trace=kernel_trace))
+        writer.text("results.json", json_text(contents, kernel_trace=kernel_trace, samples=samples))
     if "rocpd" in one.formats and release.schema_version:
         writer.database(contents, release.schema_version)
 

@@ -86,9 +86,6 @@ LATER_BOOLEAN_OPTIONS: Final = (("--kfd-trace",), ("--hip-graph-trace",))
 VALUE_OPTIONS: Final[tuple[tuple[tuple[str, ...], str | None], ...]] = (
     (("-i", "--input"), None),
     (("-E", "--extra-counters"), None),
-    (("--pc-sampling-unit",), None),
-    (("--pc-sampling-method",), None),
-    (("--pc-sampling-interval",), None),
     (("--summary-groups",), "+"),
     (("--summary-output-file",), None),
     (("-u", "--summary-units"), None),
@@ -155,9 +152,17 @@ def _parser(release: EmulatedRocm, environment: Mapping[str, str]) -> argparse.A
     parser.add_argument("--log-level", type=str.lower, choices=levels)
     parser.add_argument("-A", "--agent-index", choices=("absolute", "relative", "type-relative"))
     parser.add_argument("--pmc", nargs="*", action="append" if release.repeatable_pmc else "store")
+    parser.add_argument("--pc-sampling-unit", type=str.lower, choices=("instructions", "cycles", "time"))
+    parser.add_argument("--pc-sampling-method", type=str.lower, choices=("stochastic", "host_trap"))
+    parser.add_argument("--pc-sampling-interval", type=int)
+    if release.kernel_replay:
+        replays = "select the counter-collection replay strategy; kernel needs --kernel-replay-beta-enabled"
+        parser.add_argument("--replay-mode", choices=("kernel", "application"), help=replays)
     switches = BOOLEAN_OPTIONS
     if release.repeatable_pmc:
         switches += LATER_BOOLEAN_OPTIONS
+    if release.kernel_replay:
+        switches += (("--kernel-replay-beta-enabled",),)
     for names in switches:
         parser.add_argument(*names, nargs="?", const=True, type=_truth, metavar="BOOL")
     for names, count in VALUE_OPTIONS:

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rpl_core.values import frozen
 from rpl_testkit.rocprofv3_standin.request.arguments import (
+    InputFileError,
     expand_aggregates,
     merge_options,
     read_input_file,
     split_counters,
 )
+from rpl_testkit.rocprofv3_standin.request.pc_sampling import pc_sampling_of
+from rpl_testkit.rocprofv3_standin.request.replay import replay_wanted
 from rpl_testkit.synthetic_recording.counters import (
     available_counters,
     base_counters,
@@ -23,6 +26,8 @@ from rpl_testkit.synthetic_recording.counters import (
 
 if TYPE_CHECKING:
     from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
+    from rpl_testkit.rocprofv3_standin.request.arguments import InputJob
+    from rpl_testkit.rocprofv3_standin.request.pc_sampling import PcSampling
 
 
 @frozen
@@ -35,6 +40,10 @@ class Pass:
     formats: tuple[str, ...]
     directory: str
     name: str | None
+    pc_sampling: PcSampling | None = None
+    groups: tuple[tuple[str, ...], ...] = ()  # of ``counters``, more than one: all in this run
+    group_interval: int = 1
+    replay: bool = False
 
     @property
     def thread_trace(self) -> bool:
@@ -44,25 +53,53 @@ class Pass:
 def plan_passes(
     options: dict[str, Any], release: EmulatedRocm, environment: Mapping[str, str]
 ) -> tuple[Pass, ...]:
-    """Return the passes in order. InputFileError and RuntimeError for input files, as in reality."""
-    if "input" in options:
-        jobs = read_input_file(Path(options["input"]))
-        return tuple(
-            _make_pass(
-                merge_options(options, job),
-                _counters(job.get("pmc") or options.get("pmc")),
-                f"{prefix}{number}" if len(jobs) > 1 or job.get("pmc") else "",
-                release,
-                environment,
-            )
-            for number, (job, prefix) in enumerate(jobs, 1)
-        )
+    """The passes in order. InputFileError, RuntimeError, PcSamplingError and ReplayError as in reality."""
+    jobs = read_input_file(Path(options["input"])) if "input" in options else []
+    replay = replay_wanted(options, [job for job, _prefix in jobs], environment)
+    if jobs:
+        return tuple(_of_job(options, jobs, number, release, environment) for number in range(len(jobs)))
     given = options.get("pmc") or []
     sets = given if given and isinstance(given[0], list) else [given]
+    if replay:
+        groups = tuple(_counters(names) for names in sets)
+        return (_make_pass(options, _united(groups), "", release, environment, groups=groups, replay=True),)
     return tuple(
         _make_pass(options, _counters(names), f"pass_{i}" if len(sets) > 1 else "", release, environment)
         for i, names in enumerate(sets, 1)
     )
+
+
+def _of_job(
+    options: dict[str, Any],
+    jobs: list[InputJob],
+    number: int,
+    release: EmulatedRocm,
+    environment: Mapping[str, str],
+) -> Pass:
+    job, prefix = jobs[number]
+    merged = merge_options(options, job)
+    if not job.get("pmc_groups"):
+        folder = f"{prefix}{number + 1}" if len(jobs) > 1 or job.get("pmc") else ""
+        return _make_pass(
+            merged, _counters(job.get("pmc") or options.get("pmc")), folder, release, environment
+        )
+    if merged.get("pmc"):
+        raise InputFileError("Cannot specify both --pmc and (input file) pmc_groups")
+    groups = tuple(_counters(group) for group in job["pmc_groups"])
+    return _make_pass(
+        merged,
+        _united(groups),
+        "",
+        release,
+        environment,
+        groups=groups,
+        group_interval=int(job.get("pmc_group_interval") or 1),
+        replay=options.get("replay_mode") == "kernel",
+    )
+
+
+def _united(groups: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for group in groups for name in group))
 
 
 def _counters(value: Any) -> tuple[str, ...]:
@@ -77,6 +114,7 @@ def _make_pass(
     sub_directory: str,
     release: EmulatedRocm,
     environment: Mapping[str, str],
+    **several: Any,
 ) -> Pass:
     base = options.get("output_directory") or str(Path.cwd())
     chosen = options.get("output_format") or [release.default_format]
@@ -89,6 +127,8 @@ def _make_pass(
         formats=tuple(dict.fromkeys([*inherited, *([chosen] if isinstance(chosen, str) else chosen)])),
         directory=str(Path(base) / sub_directory) if sub_directory else base,
         name=options.get("output_file"),
+        pc_sampling=pc_sampling_of(options, environment),
+        **several,
     )
 
 

@@ -1,0 +1,118 @@
+"""What ``rpl ranks`` does, behind its options."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rpl_analysis.contracts.ranks_document import RanksDocument
+from rpl_analysis.contracts.record import plain_values
+from rpl_analysis.ranks.answer import answer_of
+from rpl_analysis.ranks.gather import SUMMARIES, Gathered, GatherRequest, gather, gather_kept, numbers_in
+from rpl_analysis.ranks.job import JobSummary
+from rpl_analysis.ranks.page import job_page
+from rpl_analysis.ranks.text import job_text
+from rpl_core.contracts import SCHEMA_VERSION
+from rpl_core.documents.bundle import to_json
+from rpl_core.errors import UsageError
+from rpl_core.files.atomic import write_atomic
+from rpl_core.text.table import counted
+from rpl_core.values import frozen
+
+if TYPE_CHECKING:
+    from rpl_analysis.contracts.rank_job import RankJob
+    from rpl_analysis.ranks.answer import Grouping
+    from rpl_analysis.ranks.summary import RankSummary
+    from rpl_core.cli.session import Session
+
+__all__ = ["RanksCall", "run_ranks"]
+
+NAME = "ranks.json"
+_PAGE = "ranks.html"
+
+
+@frozen
+class RanksCall:
+    """What the options say; ``None``: not said."""
+
+    recordings: tuple[Path, ...]
+    output: Path | None
+    jobs: int | None
+    cluster: str | None
+    executor: str | None
+    group_by: str | None
+
+
+def run_ranks(session: Session, call: RanksCall, as_json: bool) -> None:
+    """Sum up what is not yet, answer, write and show."""
+    group_of = _grouping(call.group_by)
+    kept = call.recordings[0] if len(call.recordings) == 1 and _is_job(call.recordings[0]) else None
+    if call.output is None and kept is None and (call.cluster is not None or call.executor is not None):
+        raise UsageError(
+            "workers elsewhere need a place for summaries that they share", next_step="add -o DIR"
+        )
+    if call.output is not None and kept is None and not _is_job(call.output) and _is_full(call.output):
+        raise UsageError(f"{call.output} holds something else", next_step="choose another -o")
+    with _place(kept or call.output) as place:
+        if kept is not None:
+            gathered = gather_kept(kept / SUMMARIES)
+        else:
+            request = GatherRequest(place / SUMMARIES, call.jobs, call.cluster, call.executor)
+            with session.output.progress("ranks", total=None) as step:
+                gathered = gather(call.recordings, request, session, step)
+        job = _answer(gathered, group_of)
+        document = RanksDocument.model_validate({"schema_version": SCHEMA_VERSION, "job": plain_values(job)})
+        text = to_json(document)
+        if kept is not None or call.output is not None:
+            write_atomic(place / _PAGE, job_page(job))
+            write_atomic(place / NAME, text)
+            session.output.note(
+                f"{place}: {counted(gathered.read, 'recording')} read, {gathered.kept} summed up before"
+            )
+    for one in job.missing:
+        session.output.warning(f"{one.recording} is missing: {one.reason}")
+    session.output.raw(text if as_json else job_text(job))
+
+
+def _answer(gathered: Gathered, group_of: Grouping | None) -> RankJob:
+    job = JobSummary.of(gathered.ranks)
+    numbers = numbers_in([rank.identity.recording for rank in job.ranks]) or list(range(len(job.ranks)))
+    return answer_of(job, numbers, missing=gathered.missing, group_of=group_of)
+
+
+def _grouping(asked: str | None) -> Grouping | None:
+    if asked is None:
+        return None
+    if asked == "host":
+        return lambda rank, _number: rank.hostname or rank.identity.node
+    if asked.isascii() and asked.isdigit() and int(asked) > 0:
+        return _modulo(int(asked))
+    raise UsageError(f"--group-by {asked[:40]!r} is no group", next_step="write host, or a number of ranks")
+
+
+def _modulo(several: int) -> Grouping:
+    def group_of(_rank: RankSummary, number: int) -> str:
+        return f"{number % several} of {several}"
+
+    return group_of
+
+
+def _is_job(directory: Path) -> bool:
+    return (directory / SUMMARIES).is_dir()
+
+
+def _is_full(directory: Path) -> bool:
+    return directory.exists() and (not directory.is_dir() or any(directory.iterdir()))
+
+
+@contextmanager
+def _place(named: Path | None) -> Iterator[Path]:
+    if named is not None:
+        named.mkdir(parents=True, exist_ok=True)
+        yield named
+        return
+    with tempfile.TemporaryDirectory(prefix="rpl-ranks-") as place:
+        yield Path(place)

@@ -1,0 +1,307 @@
+"""From recordings to summaries of their ranks: what is kept is used, the rest read, wherever tasks run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rpl_analysis.contracts.rank_job import MissingRankPart
+from rpl_analysis.hookspecs import COLLECTIVE_RULES
+from rpl_analysis.ranks.summary_file import RecordedFile, SavedSummary, is_of, load_summary, save_summary
+from rpl_core.errors import BadDataError, MissingError, RplError
+from rpl_core.ingest.claims import claim_files, require_readable
+from rpl_core.ingest.files import expand
+from rpl_core.ingest.load import load_recording
+from rpl_core.interfaces.executor import Answer, ExecutorRequest, Task, Workers
+from rpl_core.plugins.boundary import plugin_boundary
+from rpl_core.text.table import counted
+from rpl_core.values import frozen
+
+if TYPE_CHECKING:
+    from rpl_analysis.ranks.summary import RankSummary
+    from rpl_core.cli.session import Session
+    from rpl_core.ingest.claims import Claim
+    from rpl_core.interfaces.reader import InputSet
+
+__all__ = ["GatherRequest", "Gathered", "gather", "gather_kept", "sum_up"]
+
+#: Below a job's folder.
+SUMMARIES = "summaries"
+#: What reading a rank may take at its peak: so many fit beside each other (measured: 0.3 GB for a million
+#: dispatches, which few ranks have).
+_BYTES_OF_A_JOB = 1_200_000_000
+#: Less is read sooner than a second process starts (chosen: a second of work).
+_BYTES_FOR_SEVERAL = 64 << 20
+_WAIT_S = 1.0
+
+
+@frozen
+class GatherRequest:
+    """``store`` is the folder of the summaries; ``jobs`` ``None``: as many as cores and memory allow."""
+
+    store: Path
+    jobs: int | None = None
+    cluster: str | None = None
+    executor: str | None = None
+
+
+@frozen(eq=False)
+class Gathered:
+    """Summaries, each of a rank that ``recording`` of its identity names, and what is missing.
+
+    ``read`` recordings were read for it, ``kept`` ones were summed up before.
+    """
+
+    ranks: tuple[RankSummary, ...]
+    missing: tuple[MissingRankPart, ...]
+    read: int
+    kept: int
+
+
+@frozen
+class _Recording:
+    files: tuple[Path, ...]
+    name: str  # what the user calls it by
+
+    @property
+    def key(self) -> str:
+        """Of its summary: the place of the recording, whatever it is called from."""
+        return hashlib.sha256(str(self.files[0].resolve()).encode()).hexdigest()[:24]
+
+
+def gather(
+    paths: Sequence[Path], request: GatherRequest, session: Session, step: Callable[[str], None]
+) -> Gathered:
+    """The summaries of all recordings in ``paths``. One that can't be read costs itself and is named."""
+    recordings, missing = _find(paths, session)
+    saved: dict[str, SavedSummary] = {}
+    for recording in recordings:
+        kept = _kept(request.store / f"{recording.key}.npz", recording)
+        if kept is not None:
+            saved[recording.name] = kept
+    before = len(saved)
+    waiting = [recording for recording in recordings if recording.name not in saved]
+    done = before
+    for recording, problem in _summed_up(waiting, request, session):
+        done += 1
+        step(f"{recording.name} ({done} of {len(recordings)})")
+        try:
+            if problem is not None:
+                raise BadDataError(problem)
+            saved[recording.name] = load_summary(request.store / f"{recording.key}.npz")
+        except RplError as error:
+            missing.append(MissingRankPart(recording.name, error.fact))
+    named = [(recording.name, saved[recording.name]) for recording in recordings if recording.name in saved]
+    if not named:
+        reasons = {one.reason for one in missing}
+        raise BadDataError(
+            f"none of {counted(len(recordings), 'recording')} can be read: {min(reasons)}",
+            next_step="`rpl analyze RECORDING` says more of one",
+        )
+    return _gathered(named, missing, len(saved) - before, before)
+
+
+def gather_kept(folder: Path) -> Gathered:
+    """The summaries that an earlier analysis left in ``folder``; a recording that changed is missing."""
+    named, missing = [], []
+    found = [load_summary(path) for path in sorted(folder.glob("*.npz"))]
+    if not found:
+        raise MissingError(f"{folder} holds no summary of a rank", next_step="name the recordings")
+    sets = [[Path(file.path) for file in saved.files] for saved in found]
+    for saved, files, name in zip(found, sets, _names(sets), strict=True):
+        if all(file.is_file() for file in files) and not is_of(saved, files):
+            missing.append(MissingRankPart(name, "it changed after it was summed up: name the recordings"))
+        else:
+            named.append((name, saved))
+    return _gathered(named, missing, 0, len(named))
+
+
+def _gathered(
+    named: Sequence[tuple[str, SavedSummary]], missing: list[MissingRankPart], read: int, kept: int
+) -> Gathered:
+    ranks = tuple(
+        attrs.evolve(rank, identity=attrs.evolve(rank.identity, recording=name))
+        for name, one in named
+        for rank in one.ranks
+    )
+    empty = [MissingRankPart(name, "it launched no kernel") for name, one in named if not one.ranks]
+    holes = _holes(numbers_in([*(name for name, _ in named), *(one.recording for one in missing)]))
+    gone = [MissingRankPart(f"number {hole}", "no recording has this number") for hole in holes]
+    return Gathered(ranks, tuple(sorted((*missing, *empty, *gone), key=lambda m: m.recording)), read, kept)
+
+
+def numbers_in(names: Sequence[str]) -> list[int]:
+    """The numbers of ranks in the names of their recordings: where names differ, and lie close; else none."""
+    found = [re.findall(r"\d+", name) for name in names]
+    if not found or len({len(numbers) for numbers in found}) > 1:
+        return []
+    columns = [[int(text[:18]) for text in column] for column in zip(*found, strict=True)]
+    apart = [column for column in columns if len(set(column)) == len(column)]
+    return min(apart, key=lambda column: max(column) - min(column), default=[])
+
+
+def _holes(numbers: Sequence[int]) -> list[int]:
+    """Numbers that are not there among others; process ids lie too far apart to tell."""
+    there = set(numbers)
+    if len(there) < 2 or max(there) - min(there) >= 2 * len(there):
+        return []
+    return sorted(set(range(min(there), max(there))) - there)
+
+
+def _find(paths: Sequence[Path], session: Session) -> tuple[list[_Recording], list[MissingRankPart]]:
+    """What a reader reads together is one recording. What is like the others but unreadable is missing."""
+    files = expand(paths)
+    readers = session.host.catalog.readers().contributions
+    claims = claim_files(files, readers)
+    require_readable(claims, paths, has_readers=bool(readers))
+    sets = sorted(part.paths for claim in claims.readable for part in _parts(claim))
+    suffixes = {path.suffix for one in sets for path in one}
+    refused = [(one.paths, one.refusal or "") for one in claims.refused]
+    like = [((path,), "no reader knows it") for path in claims.unknown if path.suffix in suffixes]
+    others = [*refused, *like]
+    names = _names([*sets, *(own for own, _ in others)])
+    found = [_Recording(tuple(one), name) for one, name in zip(sets, names, strict=False)]
+    lost = zip(names[len(sets) :], others, strict=True)
+    return found, [MissingRankPart(name, reason) for name, (_, reason) in lost]
+
+
+def _parts(claim: Claim) -> tuple[InputSet, ...]:
+    with plugin_boundary(claim.plugin, f"reader {claim.reader.name!r}"):
+        parts = tuple(claim.reader.parts(claim.inputs))
+        if sorted(path for part in parts for path in part.paths) != sorted(claim.inputs.paths):
+            raise ValueError("parts gave other files than the set holds")
+        return parts
+
+
+def _names(sets: Sequence[Sequence[Path]]) -> list[str]:
+    """The place of each recording below what all share."""
+    first = [str(one[0].resolve()) for one in sets]
+    root = os.path.commonpath([str(Path(path).parent) for path in first])
+    return [Path(os.path.relpath(path, root)).as_posix() for path in first]
+
+
+def _kept(path: Path, recording: _Recording) -> SavedSummary | None:
+    if not path.is_file():
+        return None
+    try:
+        saved = load_summary(path)
+    except BadDataError:  # of another version, or damaged: the recording is there
+        return None
+    return saved if is_of(saved, recording.files) else None
+
+
+def _summed_up(
+    recordings: Sequence[_Recording], request: GatherRequest, session: Session
+) -> Iterator[tuple[_Recording, str | None]]:
+    """Each recording when its summary is written, or with the reason why it is not."""
+    if not recordings:
+        return
+    request.store.mkdir(parents=True, exist_ok=True)
+    plugins = {
+        "plugin_modules": session.plugin_modules,
+        "disabled_plugins": session.disabled_plugins,
+        "config_file": session.config_file and str(Path(session.config_file).resolve()),
+    }
+    tasks = {
+        number: Task(number, sum_up, _argument(recording, request.store, plugins))
+        for number, recording in enumerate(recordings)
+    }
+    size = sum(path.stat().st_size for recording in recordings for path in recording.files)
+    jobs = request.jobs or _usual_jobs(len(tasks), size)
+    if jobs == 1 and request.cluster is None and request.executor is None:
+        for number, task in tasks.items():
+            yield recordings[number], _problem_here(task)
+        return
+    name = request.executor or ("dask" if request.cluster is not None else "local")
+    executors = session.host.catalog.executors()
+    executor, plugin = executors.get(name), executors.plugin_of(name)
+    with plugin_boundary(plugin, f"executor {name!r}"):
+        workers: object = executor.open(
+            ExecutorRequest(jobs=min(jobs, len(tasks)), address=request.cluster, note=session.output.note)
+        )
+        if not isinstance(workers, Workers):
+            raise TypeError(f"Workers were expected, not {type(workers).__name__}")
+    with workers:
+        for task in tasks.values():
+            workers.submit(task)
+        left = set(tasks)
+        while left:
+            with plugin_boundary(plugin, f"executor {name!r}"):
+                answers = [answer for answer in workers.wait(_WAIT_S) if isinstance(answer, Answer)]
+            for answer in answers:
+                if answer.number in left:
+                    left.remove(answer.number)
+                    yield recordings[answer.number], answer.error
+
+
+def _usual_jobs(tasks: int, size: int) -> int:
+    if size < _BYTES_FOR_SEVERAL:
+        return 1
+    pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(len(os.sched_getaffinity(0)), pages // _BYTES_OF_A_JOB, tasks))
+
+
+def _argument(recording: _Recording, store: Path, plugins: Mapping[str, Any]) -> str:
+    files = [str(path.resolve()) for path in recording.files]
+    return json.dumps(
+        {"files": files, "summary": str((store / f"{recording.key}.npz").resolve()), "plugins": plugins}
+    )
+
+
+def _problem_here(task: Task) -> str | None:
+    try:
+        task.function(task.argument, "here")
+    except RplError as error:
+        return error.fact
+    return None
+
+
+def sum_up(argument: str, _place: str) -> str:
+    """The task: read one recording, and write the summary of its ranks to where it was asked for.
+
+    Paths go in and come out; whoever asks sees the same file system. Raises what reading raises.
+    """
+    asked = json.loads(argument)
+    host = _session(*(json.dumps(asked["plugins"][name]) for name in sorted(asked["plugins"]))).host
+    files = [Path(path) for path in asked["files"]]
+    before = [path.stat() for path in files]
+    recording = load_recording(files, host.catalog.readers().contributions, ranks=True)
+    if not recording.timing_runs:
+        raise BadDataError(f"{files[0]} holds no times of kernels")
+    trace = recording.timing_runs[0]
+    rules = [contribution.value for contribution in host.catalog.of(COLLECTIVE_RULES).contributions]
+    hashes = dict(zip(trace.source.paths, trace.source.sha256, strict=True))
+    from rpl_analysis.ranks.summary import summarise
+    from rpl_core.files.digest import sha256_of
+
+    saved = SavedSummary(
+        tuple(
+            RecordedFile(
+                str(path), status.st_size, status.st_mtime_ns, hashes.get(str(path)) or sha256_of(path)
+            )
+            for path, status in zip(files, before, strict=True)
+        ),
+        summarise(trace, files[0].name, rules),
+    )
+    save_summary(Path(asked["summary"]), saved)
+    return json.dumps({"ranks": len(saved.ranks)})
+
+
+@lru_cache(maxsize=1)
+def _session(config_file: str, disabled: str, modules: str) -> Session:
+    """The plugins of this worker, found once for all tasks."""
+    from rpl_core.cli.session import Session
+
+    return Session(
+        config_file=json.loads(config_file),
+        disabled_plugins=tuple(json.loads(disabled)),
+        plugin_modules=tuple(json.loads(modules)),
+    )

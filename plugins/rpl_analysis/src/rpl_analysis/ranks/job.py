@@ -1,0 +1,256 @@
+"""Summaries of ranks together, and which launches on different ranks are one operation.
+
+A job is its summaries in the order of ranks: merging is a union, so no order and no grouping matters, and a
+summary that comes twice counts once. Clocks of machines differ by an offset that nobody recorded. No rank
+leaves a collective that waits for all before the last one came to it, on whatever clock: that bounds every
+offset from both sides, and what is said of ranks on two machines is said for every offset in these bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from rpl_analysis.ranks.digest import KernelTimes, merge_times
+from rpl_analysis.ranks.report import compare_arrivals
+from rpl_core.values import frozen
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rpl_analysis.ranks.summary import Collective, RankSummary
+
+    Int64Column = NDArray[np.int64]
+
+__all__ = ["Clocks", "JobSummary", "Match", "merge_jobs"]
+
+#: An offset that nothing bounds: 73 years, which leaves room in 64 bits beside the time of an epoch.
+UNBOUNDED_NS = 1 << 61
+#: The bounds of offsets get no narrower after a few rounds; what was found until then holds (chosen).
+_MOST_ROUNDS = 32
+_CONTRADICTION = (
+    "a rank ended before another began under every offset of the clocks: the launches don't belong together, "
+    "or the clocks drift apart"
+)
+
+
+@frozen(eq=False)
+class Match:
+    """Launches of one collective that are one operation per column (ranks, operations).
+
+    ``rows`` are the ranks that launched it, in order. ``reason`` says why the launches can't be paired; the
+    columns are empty then.
+    """
+
+    collective: Collective
+    rows: Int64Column
+    calls: Int64Column  # per rank of ``rows``
+    total_ns: Int64Column
+    begin_ns: Int64Column
+    end_ns: Int64Column
+    exposed_ns: Int64Column
+    work_ns: Int64Column
+    host_ns: Int64Column  # from the collective before to this one, without ``work_ns``
+    reason: str | None = None
+
+
+@frozen(eq=False)
+class Clocks:
+    """Per machine, by the order of ranks: at least and at most so much is added to its times.
+
+    The first machine's clock is the common one. With ``reason`` nothing bounds some clock. ``assumed``: they
+    rest on collectives of which nobody knows that they wait for all.
+    """
+
+    nodes: tuple[str, ...]
+    least_ns: Int64Column
+    most_ns: Int64Column
+    reason: str | None = None
+    assumed: bool = False
+
+    @property
+    def middle_ns(self) -> Int64Column:
+        return self.least_ns + (self.most_ns - self.least_ns) // 2
+
+    @property
+    def width_ns(self) -> int:
+        """Of the widest interval."""
+        return int((self.most_ns - self.least_ns).max(initial=0))
+
+
+@frozen(eq=False)
+class JobSummary:
+    """Summaries in the order of ranks, each once."""
+
+    ranks: tuple[RankSummary, ...]
+
+    @staticmethod
+    def of(ranks: Iterable[RankSummary]) -> JobSummary:
+        once = {rank.identity.order(): rank for rank in ranks}
+        return JobSummary(tuple(once[place] for place in sorted(once)))
+
+    @cached_property
+    def kernels(self) -> KernelTimes:
+        """Of all ranks together."""
+        return merge_times([rank.kernels for rank in self.ranks])
+
+    @cached_property
+    def node(self) -> Int64Column:
+        """The number of each rank's machine; ranks of one machine stand together."""
+        names = [rank.identity.node for rank in self.ranks]
+        opens = [i == 0 or name != names[i - 1] for i, name in enumerate(names)]
+        return np.cumsum(opens, dtype=np.int64) - 1
+
+    @cached_property
+    def matches(self) -> tuple[Match, ...]:
+        """By name. The n-th launch of a kernel on each rank is one operation."""
+        names = sorted({c.name for rank in self.ranks for c in rank.collectives})
+        return tuple(self._match(name) for name in names)
+
+    def _match(self, name: str) -> Match:
+        rows, parts, collective = [], [], None
+        for row, rank in enumerate(self.ranks):
+            for kind, known in enumerate(rank.collectives):
+                if known.name == name:
+                    own = rank.operations
+                    gap = own.begin_ns - np.maximum.accumulate(np.append(rank.begin_ns, own.end_ns))[:-1]
+                    picked = own.kind == kind
+                    columns = (own.begin_ns, own.end_ns, own.exposed_ns, own.work_ns)
+                    rows.append(row)
+                    parts.append([*(c[picked] for c in columns), np.maximum(gap - own.work_ns, 0)[picked]])
+                    collective = known
+        assert collective is not None
+        calls = np.array([part[0].size for part in parts], np.int64)
+        total = np.array([int((part[1] - part[0]).sum()) for part in parts], np.int64)
+        reason = _why_unpaired(calls)
+        nothing = np.zeros((len(rows), 0), np.int64)
+        begin, end, exposed, work, host = (
+            [nothing] * 5 if reason else [np.stack(column) for column in zip(*parts, strict=True)]
+        )
+        return Match(
+            collective, np.array(rows, np.int64), calls, total, begin, end, exposed, work, host, reason
+        )
+
+    @cached_property
+    def clocks(self) -> Clocks:
+        """The offsets that collectives allow: those that wait for all, else any, which is an assumption."""
+        paired = [match for match in self.matches if match.reason is None]
+        sure = [match for match in paired if match.collective.waits_for_all]
+        clocks = self._clocks(sure)
+        if clocks.reason is None or len(sure) == len(paired):
+            return clocks
+        return attrs.evolve(self._clocks(paired), assumed=True)
+
+    def _clocks(self, matches: Sequence[Match]) -> Clocks:
+        nodes = tuple(dict.fromkeys(rank.identity.node for rank in self.ranks))
+        least = np.full(len(nodes), -UNBOUNDED_NS, np.int64)
+        most = np.full(len(nodes), UNBOUNDED_NS, np.int64)
+        least[:1] = most[:1] = 0
+        pairs = [_extremes(match, self.node) for match in matches]
+        for _ in range(_MOST_ROUNDS if len(nodes) > 1 else 0):
+            before = least.copy(), most.copy()
+            for present, last_begin, first_end in pairs:
+                came = (last_begin + least[present, None]).max(axis=0)
+                left = (first_end + most[present, None]).min(axis=0)
+                np.maximum.at(least, present, (came - first_end).max(axis=1))
+                np.minimum.at(most, present, (left - last_begin).min(axis=1))
+            if np.array_equal(before[0], least) and np.array_equal(before[1], most):
+                break
+        free = int(((least <= -UNBOUNDED_NS // 2) | (most >= UNBOUNDED_NS // 2)).sum())
+        reason = None
+        if bool((least > most).any()):
+            reason = _CONTRADICTION
+        elif free:
+            reason = (
+                f"the clocks of {free} of {len(nodes)} machines are not bounded: no collective that all of"
+                " them launched equally often connects them"
+            )
+        return Clocks(nodes, *((least * 0, most * 0) if reason else (least, most)), reason=reason)
+
+
+def _extremes(match: Match, node: Int64Column) -> tuple[Int64Column, Int64Column, Int64Column]:
+    """The machines in it, and per machine and operation the last begin and the first end."""
+    own = node[match.rows]
+    opens = np.flatnonzero(np.diff(own, prepend=-1))
+    begins = np.maximum.reduceat(match.begin_ns, opens, axis=0)
+    return own[opens], begins, np.minimum.reduceat(match.end_ns, opens, axis=0)
+
+
+def _why_unpaired(calls: Int64Column) -> str | None:
+    if calls.size < 2:
+        return "one rank alone ran it"
+    least, most = int(calls.min()), int(calls.max())
+    if least < most:
+        return f"the ranks launched it {least} to {most} times: no pairs are known"
+    return None
+
+
+def merge_jobs(jobs: Sequence[JobSummary]) -> JobSummary:
+    """The union. Associative and commutative, and merging a job with itself changes nothing."""
+    return JobSummary.of(rank for job in jobs for rank in job.ranks)
+
+
+@frozen(eq=False)
+class Waits:
+    """Who waited in a matched collective, per rank of ``rows``, and who came last.
+
+    ``wait_ns`` is that under the middle of the clocks' offsets, between ``least_ns`` and ``most_ns`` under
+    any. ``each_ns`` has the wait of each rank in each operation. ``last`` is the row among the match's ranks
+    that came last to each operation, ``settled`` whether it did under every offset.
+    """
+
+    wait_ns: Int64Column
+    least_ns: Int64Column
+    most_ns: Int64Column
+    each_ns: Int64Column
+    last: Int64Column
+    settled: NDArray[np.bool_]
+    reason: str | None = None
+
+
+def find_waits(match: Match, node: Int64Column, clocks: Clocks) -> Waits:
+    """The waits of ``match``; ``node`` is the machine of each rank of the job."""
+    nothing = np.zeros(0, np.int64)
+    own = node[match.rows]
+    several = np.unique(own).size > 1
+    reason = match.reason or (clocks.reason if several else None)
+    if reason is None and not several:
+        reason = compare_arrivals(list(match.begin_ns), list(match.end_ns)).reason
+    if reason is not None:
+        return Waits(nothing, nothing, nothing, nothing, nothing, nothing.astype(np.bool_), reason)
+    begin = match.begin_ns + clocks.middle_ns[own, None]
+    last = begin.max(axis=0)
+    each = last - begin
+    latest = begin.argmax(axis=0)
+    wait = each.sum(axis=1)
+    if not several:
+        return Waits(wait, wait, wait, each, latest, np.ones(latest.size, np.bool_))
+    present, last_begin, _ = _extremes(match, node)
+    low = last_begin + clocks.least_ns[present, None]
+    high = last_begin + clocks.most_ns[present, None]
+    came = low.max(axis=0)
+    highest, place, second = _two_highest(high)
+    number = np.searchsorted(present, own)
+    same = last_begin[number] - match.begin_ns  # until the last one of its own machine, which no clock moves
+    least = np.maximum(same, came - (match.begin_ns + clocks.most_ns[own, None]))
+    others = np.where(number[:, None] == place, second, highest)
+    most = np.maximum(same, others - (match.begin_ns + clocks.least_ns[own, None]))
+    columns = np.arange(latest.size)
+    winner = number[latest]
+    rest = np.where(place == winner, second, highest)
+    settled = low[winner, columns] >= rest
+    return Waits(wait, least.sum(axis=1), most.sum(axis=1), each, latest, settled)
+
+
+def _two_highest(rows: Int64Column) -> tuple[Int64Column, Int64Column, Int64Column]:
+    """Per column the highest value, its row, and the highest of the other rows."""
+    place = rows.argmax(axis=0)
+    columns = np.arange(rows.shape[1])
+    highest = rows[place, columns]
+    others = rows.copy()
+    others[place, columns] = -UNBOUNDED_NS
+    return highest, place, others.max(axis=0)

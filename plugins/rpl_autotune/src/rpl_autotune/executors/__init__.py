@@ -1,1 +1,0 @@
-"""Executors: processes of this machine, a Dask cluster, and recorded spaces."""

@@ -1,0 +1,217 @@
+"""The samples of one kernel as counts: of the kernel, of its source lines, of its instructions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rpl_core.text.table import counted
+from rpl_core.values import frozen
+from rpl_pcsampling.analysis.confidence import MIN_SAMPLES, Shares, Ticks, shares_of
+from rpl_pcsampling.contract import SampledKernel, SampledLine, SampledPlace, StallShare
+from rpl_pcsampling.samples import INSTRUCTION_TYPES, STALL_REASONS, UNKNOWN, Method, PcSamples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from rpl_core.model.trace import Int64Column
+
+__all__ = ["INLINE", "sampled_kernels", "source_line"]
+
+#: Separates the frames of an inline chain, innermost first (docs/reference/thread-trace.md, 2.3).
+INLINE = " -> "
+#: Chosen: a hand-written kernel whole; of an unrolled one what matters.
+_MOST_PLACES = 1000
+_NO_STATE = "host-trap sampling does not see whether a wave issued, nor why not, nor how many waves there are"
+_NO_LINES = "the recorded instructions have no source comments (compile with -g)"
+
+
+def source_line(source: str | None) -> str | None:
+    """``path:line`` of the innermost frame, ``None`` where the compiler left no line (0 counts as none)."""
+    innermost = (source or "").partition(INLINE)[0].strip()
+    _, _, line = innermost.rpartition(":")
+    return innermost if line.isdecimal() and int(line) > 0 else None
+
+
+def sampled_kernels(samples: PcSamples) -> Iterator[SampledKernel]:
+    """Each kernel of one recording, the most sampled first; samples without a kernel are one of their own."""
+    of_kernel = samples.kernel.astype(np.int64)
+    count = np.bincount(of_kernel + 1, minlength=len(samples.kernels) + 1)
+    order = sorted(range(len(count)), key=lambda k: (-int(count[k]), k))
+    for shifted in order:
+        if count[shifted]:
+            rows = np.flatnonzero(of_kernel == shifted - 1)
+            yield _kernel(samples, rows, samples.kernels[shifted - 1] if shifted else None)
+
+
+@frozen(eq=False)
+class _Rows:
+    """The columns of one kernel's samples."""
+
+    method: Method
+    issued: NDArray[Any]
+    reason: NDArray[Any]
+    lanes: NDArray[Any]
+    waves: NDArray[Any]
+    ticks: Ticks
+
+    @property
+    def tells_state(self) -> bool:
+        return self.method is Method.STOCHASTIC
+
+    def fields(self, classes: Int64Column, shares: Shares) -> list[dict[str, Any]]:
+        """What ``Sampled`` holds, of each class."""
+        count = len(shares.samples)
+        inside = np.flatnonzero(classes >= 0)
+        own = classes[inside]
+        issued = np.bincount(own, self.issued[inside] == 1, minlength=count).astype(np.int64)
+        stalled = np.bincount(own, self.issued[inside] == 0, minlength=count).astype(np.int64)
+        stalls = _by_reason(own, np.where(self.issued[inside] == 0, self.reason[inside], UNKNOWN), count)
+        lanes, waves = (_means(own, column[inside], count) for column in (self.lanes, self.waves))
+        tells = self.tells_state
+        return [
+            {
+                **_share(shares, index),
+                "issued": int(issued[index]) if tells else None,
+                "stalled": int(stalled[index]) if tells else None,
+                "stalls": stalls[index] if tells else None,
+                "lanes": lanes[index],
+                "waves": waves[index],
+            }
+            for index in range(count)
+        ]
+
+
+def _kernel(samples: PcSamples, chosen: NDArray[Any], name: str | None) -> SampledKernel:
+    total = len(chosen)
+    rows = _Rows(
+        method=samples.method,
+        issued=samples.issued[chosen],
+        reason=samples.reason[chosen],
+        lanes=samples.lanes[chosen],
+        waves=samples.waves[chosen],
+        ticks=Ticks.of(samples.timestamp_ns[chosen]),
+    )
+    used, of_place = np.unique(samples.place[chosen], return_inverse=True)
+    place = of_place.reshape(-1).astype(np.int64)
+    places = [samples.places[index] for index in used.tolist()]
+    lines = [source_line(one.source) for one in places]
+    names = tuple(dict.fromkeys(line for line in lines if line is not None))
+    number = {line: index for index, line in enumerate(names)}
+    line_of = np.array([UNKNOWN if line is None else number[line] for line in lines], np.int64)
+    in_line = np.bincount(line_of[line_of >= 0], minlength=len(names))
+    few = total < MIN_SAMPLES
+    whole = rows.fields(np.zeros(total, np.int64), shares_of(np.zeros(total, np.int64), 1, rows.ticks))[0]
+    sampled = [
+        SampledPlace(
+            **fields,
+            instruction=one.instruction,
+            source=one.source,
+            code_object=one.code_object,
+            offset=one.offset,
+        )
+        for one, fields in zip(
+            places, rows.fields(place, shares_of(place, len(places), rows.ticks)), strict=True
+        )
+    ]
+    sampled.sort(key=lambda one: (-one.samples, one.code_object or 0, one.offset or 0, one.instruction or ""))
+    by_line = line_of[place]
+    of_lines = rows.fields(by_line, shares_of(by_line, len(names), rows.ticks)) if names else []
+    return SampledKernel(
+        kernel=name,
+        kernel_reason=samples.unnamed if name is None else None,
+        method=samples.method.value,
+        position=samples.position.value,
+        origin=samples.origin.value,
+        sampled_every=samples.every,
+        sampled_unit=None if samples.every is None else "cycles" if rows.tells_state else "us",
+        status="too_few_samples" if few else "available",
+        reason=f"{counted(total, 'sample')}; {MIN_SAMPLES} would tell a share of one half to 10 points"
+        if few
+        else None,
+        samples=total,
+        dispatches=len(np.unique(samples.dispatch_id[chosen])),
+        ticks=len(rows.ticks.size),
+        undecoded=sum(one.samples for one in sampled if one.instruction is None),
+        issued=whole["issued"],
+        stalled=whole["stalled"],
+        issue_share=_issue_share(rows),
+        stalls=_stall_shares(rows),
+        instruction_types=_types(samples.instruction_type[chosen]) if rows.tells_state else None,
+        lanes=whole["lanes"],
+        waves=whole["waves"],
+        lines=tuple(
+            sorted(
+                (
+                    SampledLine(**fields, source=line, instructions=int(in_line[index]))
+                    for index, (line, fields) in enumerate(zip(names, of_lines, strict=True))
+                ),
+                key=lambda one: (-one.samples, one.source),
+            )
+        ),
+        lines_reason=None if names else _NO_LINES,
+        places=tuple(sampled[:_MOST_PLACES]),
+        places_left_out=max(0, len(sampled) - _MOST_PLACES),
+        unavailable={} if rows.tells_state else dict.fromkeys(("issued", "stalls", "waves"), _NO_STATE),
+    )
+
+
+def _share(shares: Shares, index: int) -> dict[str, Any]:
+    return {
+        "samples": int(shares.samples[index]),
+        "share": float(shares.share[index]),
+        "share_low": float(shares.low[index]),
+        "share_high": float(shares.high[index]),
+        "too_few": shares.too_few[index],
+    }
+
+
+def _issue_share(rows: _Rows) -> StallShare | None:
+    if not rows.tells_state:
+        return None
+    classes = np.where(rows.issued == 1, 0, UNKNOWN).astype(np.int64)
+    return StallShare(reason="issued", **_share(shares_of(classes, 1, rows.ticks), 0))
+
+
+def _stall_shares(rows: _Rows) -> tuple[StallShare, ...] | None:
+    """Of all samples, with an entry for each reason that can be: one that never occurred has an upper end."""
+    if not rows.tells_state:
+        return None
+    classes = np.where(rows.issued == 0, rows.reason, UNKNOWN).astype(np.int64)
+    shares = shares_of(classes, len(STALL_REASONS), rows.ticks)
+    found = [
+        StallShare(reason=reason, **_share(shares, index))
+        for index, reason in enumerate(STALL_REASONS)
+        if index > 0 or shares.samples[index]  # ``none`` for a wave that did not issue contradicts itself
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.samples, STALL_REASONS.index(one.reason))))
+
+
+def _by_reason(classes: Int64Column, reason: NDArray[Any], count: int) -> list[dict[str, int]]:
+    kinds = len(STALL_REASONS)
+    known = reason >= 0
+    table = np.bincount(classes[known] * kinds + reason[known], minlength=count * kinds).reshape(count, kinds)
+    return [
+        {
+            STALL_REASONS[kind]: int(row[kind])
+            for kind in sorted(range(kinds), key=lambda k: (-int(row[k]), k))
+            if row[kind]
+        }
+        for row in table
+    ]
+
+
+def _types(column: NDArray[Any]) -> dict[str, int]:
+    counts = np.bincount(column[column >= 0], minlength=len(INSTRUCTION_TYPES))
+    order = sorted(range(len(INSTRUCTION_TYPES)), key=lambda k: (-int(counts[k]), k))
+    return {INSTRUCTION_TYPES[kind]: int(counts[kind]) for kind in order if counts[kind]}
+
+
+def _means(classes: Int64Column, column: NDArray[Any], count: int) -> list[float | None]:
+    known = column >= 0
+    number = np.bincount(classes[known], minlength=count)
+    total = np.bincount(classes[known], column[known].astype(np.float64), minlength=count)
+    return [float(total[i] / number[i]) if number[i] else None for i in range(count)]

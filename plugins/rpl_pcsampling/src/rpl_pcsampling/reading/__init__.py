@@ -1,0 +1,1 @@
+"""PC samples in the files of rocprofv3: CSV tables and results JSON."""

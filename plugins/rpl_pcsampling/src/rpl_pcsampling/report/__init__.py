@@ -1,0 +1,1 @@
+"""PC samples in the text report, the HTML report and ``rpl explain``."""

@@ -1,0 +1,1 @@
+"""From a trace of torch.profiler to times, work and waits of its operators."""

@@ -1,0 +1,252 @@
+"""Collectives over the ranks that were recorded: who waited, what was transferred, and how fast.
+
+The n-th operation of a group belongs together on all ranks, by the number that the trace gives or by the
+order of launches. No rank finishes before the last one has begun, so a rank waits from its own begin to the
+last begin, and data moves from then on. Sizes and bus bandwidth are those of NCCL's tests
+(NVIDIA/nccl-tests, doc/PERFORMANCE.md): bus bandwidth is size / time times a factor by which operations of
+any number of ranks compare with the hardware's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from rpl_core.values import frozen
+from rpl_torch.contracts import TorchCollectivePart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rpl_torch.analysis.launches import Launches
+    from rpl_torch.model import CollectiveCall
+
+__all__ = ["BUS_FACTORS", "bus_factor", "collective_parts", "message_bytes"]
+
+_ELEMENT_BYTES = {
+    "Double": 8,
+    "Long": 8,
+    "UInt64": 8,
+    "Float": 4,
+    "Int": 4,
+    "UInt32": 4,
+    "Half": 2,
+    "BFloat16": 2,
+    "Short": 2,
+    "Byte": 1,
+    "Char": 1,
+    "Bool": 1,
+    "Float8_e4m3fn": 1,
+    "Float8_e5m2": 1,
+    "Float8_e4m3fnuz": 1,
+    "Float8_e5m2fnuz": 1,
+}
+#: By operation, of n ranks (NVIDIA/nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth").
+BUS_FACTORS: dict[str, Callable[[int], float]] = {
+    "allreduce": lambda n: 2 * (n - 1) / n,
+    "allgather": lambda n: (n - 1) / n,
+    "reducescatter": lambda n: (n - 1) / n,
+    "alltoall": lambda n: (n - 1) / n,
+    "broadcast": lambda _: 1.0,
+    "reduce": lambda _: 1.0,
+    "send": lambda _: 1.0,
+    "recv": lambda _: 1.0,
+}
+_SPELT = {
+    "allreduce_coalesced": "allreduce",
+    "_allgather_base": "allgather",
+    "allgather_into_tensor_coalesced": "allgather",
+    "all_gather": "allgather",
+    "all_gather_into_tensor": "allgather",
+    "_reduce_scatter_base": "reducescatter",
+    "reduce_scatter": "reducescatter",
+    "reduce_scatter_tensor": "reducescatter",
+    "reduce_scatter_tensor_coalesced": "reducescatter",
+    "all_reduce": "allreduce",
+    "all_to_all": "alltoall",
+    "all_to_allv": "alltoallv",
+    "alltoall_base": "alltoall",
+}
+
+
+def plain_operation(recorded: str) -> str:
+    """``allgather`` for ``_allgather_base`` and the other names that releases use."""
+    name = recorded.removeprefix("nccl:").lower()
+    return _SPELT.get(name, name)
+
+
+def bus_factor(operation: str, ranks: int) -> float | None:
+    """Bus bandwidth over algorithm bandwidth; ``None`` for operations that have no such definition."""
+    factor = BUS_FACTORS.get(operation)
+    return None if factor is None or ranks < 1 else factor(ranks)
+
+
+def message_bytes(call: CollectiveCall) -> int | None:
+    """The size of the operation: the whole of what is gathered or scattered, else what a rank gives."""
+    size, given, taken = _ELEMENT_BYTES.get(call.dtype or ""), call.in_elements, call.out_elements
+    operation = plain_operation(call.operation)
+    elements = taken if operation == "allgather" else given
+    return None if size is None or elements is None or elements < 0 else elements * size
+
+
+#: Operation, group, ranks of the group, type, bytes.
+_Key = tuple[str, str, tuple[int, ...], str, int]
+
+
+@frozen
+class _Taken:
+    """One kernel of an operation on one rank."""
+
+    rank: int | None
+    process: int
+    call: CollectiveCall
+    begin_ns: int
+    end_ns: int
+
+
+def collective_parts(launches: Launches) -> list[TorchCollectivePart]:
+    """By operation, group, type and size; those with the most time first."""
+    by_correlation = _rows_by_correlation(launches)
+    groups: defaultdict[_Key, dict[int, list[_Taken]]] = defaultdict(dict)
+    for number, process in enumerate(launches.processes):
+        # The order of launches is that of correlation ids.
+        for call in sorted(process.collectives, key=lambda c: c.correlation_id):
+            row = by_correlation.get((number, call.correlation_id))
+            if row is None:
+                continue
+            size = message_bytes(call)
+            bytes_or_none = -1 if size is None else size
+            key = (
+                plain_operation(call.operation),
+                call.group or "",
+                call.ranks,
+                call.dtype or "",
+                bytes_or_none,
+            )
+            taken = _Taken(process.rank, number, call, int(launches.begin_ns[row]), int(launches.end_ns[row]))
+            groups[key].setdefault(number, []).append(taken)
+    parts = [_part(key, list(by_process.values())) for key, by_process in groups.items()]
+    return sorted(parts, key=lambda part: (-part.duration_ns, part.operation, part.group or ""))
+
+
+def _rows_by_correlation(launches: Launches) -> dict[tuple[int, int], int]:
+    """Row of the work by number of the torch process and correlation id, for collectives only."""
+    wanted = [{call.correlation_id for call in process.collectives} for process in launches.processes]
+    known: dict[tuple[int, int], int] = {}
+    if not any(wanted):
+        return known
+    numbers = {process: number for number, process in enumerate(launches.torch_process)}
+    for row, (process, correlation) in enumerate(
+        zip(launches.process.tolist(), launches.correlation_id.tolist(), strict=True)
+    ):
+        number = numbers.get(process)
+        if number is not None and correlation in wanted[number]:
+            known[number, correlation] = row
+    return known
+
+
+def _part(key: _Key, ranks: Sequence[list[_Taken]]) -> TorchCollectivePart:
+    operation, group, _, dtype, size = key
+    first = ranks[0][0].call
+    group_size = first.group_size or len(first.ranks) or None
+    duration = sum(taken.end_ns - taken.begin_ns for calls in ranks for taken in calls)
+    together, reason = _together(ranks, group_size)
+    longest = sum(max(taken.end_ns - taken.begin_ns for taken in calls) for calls in _zipped(ranks))
+    wait = transfer = spread = None
+    last: Counter[str] = Counter()
+    if reason is None:
+        begins = np.array([[taken.begin_ns for taken in calls] for calls in together])
+        ends = np.array([[taken.end_ns for taken in calls] for calls in together])
+        latest = begins.max(axis=1)
+        wait = int((latest[:, None] - begins).sum())
+        transfer = int((ends.max(axis=1) - latest).sum())
+        spread = int(np.median(ends.max(axis=1) - ends.min(axis=1)))
+        last.update(
+            _rank_name(calls[place])
+            for calls, place in zip(together, begins.argmax(axis=1).tolist(), strict=True)
+        )
+    count = max(len(calls) for calls in ranks)
+    algorithm, bus, exactness, why = _bandwidth(operation, size, group_size, count, transfer, longest)
+    return TorchCollectivePart(
+        operation=operation,
+        group=group or None,
+        group_size=group_size,
+        ranks_recorded=len(ranks),
+        operations=count,
+        message_bytes=size if size >= 0 else None,
+        dtype=dtype or None,
+        duration_ns=duration,
+        wait_ns=wait,
+        transfer_ns=transfer,
+        wait_reason=reason,
+        last_ranks=dict(sorted(last.items(), key=lambda item: (-item[1], item[0]))),
+        end_spread_ns=spread,
+        algorithm_gbps=algorithm,
+        bus_gbps=bus,
+        bandwidth_exactness=exactness,
+        bandwidth_reason=why,
+    )
+
+
+def _rank_name(taken: _Taken) -> str:
+    return str(taken.rank) if taken.rank is not None else f"process {taken.process}"
+
+
+def _zipped(ranks: Sequence[list[_Taken]]) -> list[list[_Taken]]:
+    """The n-th of each rank, as far as there are any."""
+    longest = max(len(calls) for calls in ranks)
+    return [[calls[i] for calls in ranks if i < len(calls)] for i in range(longest)]
+
+
+def _together(ranks: Sequence[list[_Taken]], group_size: int | None) -> tuple[list[list[_Taken]], str | None]:
+    """The kernels of each operation, one per rank; and why they can't be compared, if they can't."""
+    recorded = len(ranks)
+    if group_size is not None and recorded < group_size:
+        return [], f"{recorded} of {group_size} ranks are recorded: another one may have come last"
+    if recorded < 2:
+        return [], "one rank alone is recorded"
+    if group_size is not None and recorded > group_size:
+        return [], f"{recorded} ranks ran it in groups of {group_size} of one name"
+    counts = sorted({len(calls) for calls in ranks})
+    if len(counts) > 1:
+        return [], f"the ranks ran it {counts[0]} to {counts[-1]} times: no pairs are known"
+    told = [[taken.call.number for taken in calls] for calls in ranks]
+    if all(number is not None for numbers in told for number in numbers):
+        ranks = [sorted(calls, key=lambda taken: taken.call.number or 0) for calls in ranks]
+        if len({tuple(sorted(numbers, key=lambda n: n or 0)) for numbers in told}) > 1:
+            return [], "the numbers of the operations differ between ranks"
+    together = [list(calls) for calls in zip(*ranks, strict=True)]
+    early = sum(
+        min(taken.end_ns for taken in calls) < max(taken.begin_ns for taken in calls) for calls in together
+    )
+    if early:
+        return [], (
+            f"in {early} of {len(together)} operations a rank ended before another began: "
+            "they don't belong together, or the clocks of the ranks differ"
+        )
+    return together, None
+
+
+_Bandwidth = tuple[
+    "float | None", "float | None", "Literal['exact', 'lower_bound', 'estimate'] | None", "str | None"
+]
+
+
+def _bandwidth(
+    operation: str, size: int, group_size: int | None, count: int, transfer: int | None, longest: int
+) -> _Bandwidth:
+    if size <= 0:
+        return None, None, None, "the size of the message is not recorded"
+    if group_size is None:
+        return None, None, None, "the size of the group is not recorded"
+    factor = bus_factor(operation, group_size)
+    if factor is None:
+        return None, None, None, f"bus bandwidth is not defined for {operation}"
+    time = longest if transfer is None else transfer
+    if time <= 0:
+        return None, None, None, "the transfer took no time that the clock shows"
+    algorithm = size * count / time
+    # Where the wait is not known the time holds it too.
+    return algorithm, algorithm * factor, "lower_bound" if transfer is None else "estimate", None

@@ -1,0 +1,1 @@
+"""From the JSON of Kineto to a trace."""
