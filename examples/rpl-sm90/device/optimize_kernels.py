@@ -21,9 +21,8 @@ from bench import HERE, Results, machine
 
 from rpl_core.plugins.host import create_host
 from rpl_core.plugins.selection import PluginSelection
-from rpl_optimize.measurement.gains import gains_of
+from rpl_optimize.measurement.gains import gains_of, rule_for
 from rpl_optimize.measurement.measure import CandidateMeasurement, MeasureTools, remeasure
-from rpl_optimize.measurement.rule import rule_for
 from rpl_sm90.collector import CuptiCollector
 
 #: What the row is called, program and kernel, its name as recordings show it, launches per run.
