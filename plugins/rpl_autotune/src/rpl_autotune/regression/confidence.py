@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rpl_autotune.interfaces.strategy import Evaluated
     from rpl_autotune.regression.model import Training
 
-    Floats = NDArray[np.float64]
     Rows = NDArray[np.intp]
     Floats = NDArray[np.float64]
 
