@@ -2,9 +2,10 @@
 
     python benchmarks/read_csv.py [--dispatches 1000000] [--keep FILE]
 
-Writes a table as rocprofv3 does, then measures each way in a process of its own: CPU seconds (best of three), peak
-memory above that of the bare imports, and the ratio to pandas. Libraries that are not installed are left out. The
-reader makes a checked trace (kernels, shapes, streams, order); the others make columns.
+Writes a table as rocprofv3 does, then measures each way in a process of its own: CPU seconds (best of
+three), peak memory above that of the bare imports, and the ratio to pandas. Libraries that are not
+installed are left out. The reader makes a checked trace (kernels, shapes, streams, order); the others
+make columns.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ import sys, time
 from pathlib import Path
 path = Path(sys.argv[1])
 def peak():
-    return [int(l.split()[1]) for l in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in l][0] / 1024
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return [int(line.split()[1]) for line in lines if "VmHWM" in line][0] / 1024
 """
 _WAYS = {
     "rpl reader (whole trace)": (
@@ -55,11 +57,10 @@ def _write(path: Path, dispatches: int) -> None:
         for i in range(dispatches):
             kernel, duration = draw.randrange(40), draw.randrange(2_000, 200_000)
             time_ns += draw.randrange(500, 9_000)
-            file.write(
-                f'"KERNEL_DISPATCH","Agent 4",{1 + i % 4},{i % 8},4242,{i + 1},{kernel + 10},"{names[kernel]}",{i + 1},'
-                f"{time_ns},{time_ns + duration},0,0,{32 + 8 * (kernel % 5)},4,{48 + 16 * (kernel % 3)},256,1,1,"
-                f"{256 * (1 + kernel * kernel)},1,1\n"
-            )
+            ids = f'"Agent 4",{1 + i % 4},{i % 8},4242,{i + 1},{kernel + 10},"{names[kernel]}",{i + 1}'
+            registers = f"0,0,{32 + 8 * (kernel % 5)},4,{48 + 16 * (kernel % 3)}"
+            shape = f"256,1,1,{256 * (1 + kernel * kernel)},1,1"
+            file.write(f'"KERNEL_DISPATCH",{ids},{time_ns},{time_ns + duration},{registers},{shape}\n')
             time_ns += duration
 
 

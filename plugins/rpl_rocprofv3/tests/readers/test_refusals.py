@@ -165,12 +165,8 @@ def test_a_database_that_is_none_of_a_reader_when_it_is_read_is_refused(rpl_make
         rpd.read(InputSet("rpd", "rpd", (path,)))
 
 
-_ROCPROF = (
-    '{ "traceEvents":[{}\n,{"args":{"name":"2 CPU HIP API"},"ph":"M","pid":2,"name":"process_name"}\n]}'
-)
-_CHROME = (
-    '{"otherData": {}, "traceEvents": [{"ph": "X", "name": "f", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]}'
-)
+_ROCPROF = '{ "traceEvents":[{}\n,{"args":{"name":"2 CPU HIP API"},"ph":"M","pid":2}\n]}'
+_CHROME = '{"otherData": {}, "traceEvents": [{"ph": "X", "name": "f", "ts": 1, "dur": 2, "pid": 1}]}'
 _JAX = '{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},\n"traceEvents":[{"ph":"M","pid":3}]}'
 
 

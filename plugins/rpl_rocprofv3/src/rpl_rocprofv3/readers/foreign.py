@@ -22,9 +22,7 @@ __all__ = ["ForeignReader"]
 
 _HEAD_BYTES = 1 << 16
 _RECORD = "record the program with `rpl profile -- COMMAND`, or with `rocprofv3 --kernel-trace`"
-_ON_ROCM = (
-    "record on the AMD GPU: `rpl profile -- COMMAND` (of a PyTorch program a torch.profiler trace is read)"
-)
+_ON_ROCM = "record on the AMD GPU with `rpl profile -- COMMAND`; a torch.profiler trace is read too"
 
 
 @frozen
