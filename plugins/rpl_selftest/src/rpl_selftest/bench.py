@@ -34,6 +34,8 @@ _MOST_BYTES = 32 << 20
 _MOST_SHOWN = 300
 #: After its limit a command is given this long to end by itself, so that it says what was too slow.
 _GRACE_S = 10.0
+#: A code object alone: the emulator takes no bundle, which `--genco` makes.
+_DEVICE_CODE = ("--offload-device-only", "--no-gpu-bundle-output")
 PROGRAM, CODE, CAPTURE = "known_work", "known_work.hsaco", "capture"
 
 
@@ -191,7 +193,7 @@ class Bench:
         words = (f"--offload-arch={architecture}", "-O3")
         with as_file(files("rpl_selftest").joinpath("programs/known_work.hip")) as source:
             self.run(Path(compiler), *words, source, "-o", program)
-            self.run(Path(compiler), "--genco", *words, source, "-o", code)
+            self.run(Path(compiler), *_DEVICE_CODE, *words, source, "-o", code)
         return program, code
 
     def command(self, sizes: Sizes, times: Path) -> tuple[str, ...]:
