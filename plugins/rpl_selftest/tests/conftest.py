@@ -7,7 +7,6 @@ told to record those, and the program prints the times that it is told to record
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -74,7 +73,14 @@ def built(tmp_path_factory):
     require("ld.lld-22")
     code = tmp_path_factory.mktemp("known-work") / "known_work.hsaco"
     source = files("rpl_selftest").joinpath("programs/known_work.hip")
-    words = [compiler, *HIP, "--offload-device-only", "--no-gpu-bundle-output", "-O3", "--offload-arch=gfx942"]
+    words = [
+        compiler,
+        *HIP,
+        "--offload-device-only",
+        "--no-gpu-bundle-output",
+        "-O3",
+        "--offload-arch=gfx942",
+    ]
     subprocess.run(list(map(str, [*words, source, "-o", code])), check=True)
     compiled = {one.name: one for part in read_code_objects(code) for one in part.kernels}
     models = []

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from rpl_selftest.bench import Bench
 
 _RULE = AcceptRule()
-_NULL, _DELAYED = (60, 20), (12, 4)  # with --full, with --quick
+_NULL, _DELAYED = (60, 12), (20, 8)  # with --full, with --quick
 _PERMILLE = 50
+_LINE = ("pair", "BASE_NS", "NEW_NS")
 #: What a base of 105 % of the steps takes more than 100 %: a gain of 5 / 105.
 _GAIN = 1 - 1000 / (1000 + _PERMILLE)
 #: Such a count of errors, or a worse one, comes by chance once in a thousand self-tests (chosen).
 _BY_CHANCE = 0.001
-#: docs/reference/statistics.md: the minimum detectable gain is the one found with this probability.
-_POWER = 0.8
-_LONGEST_LINE = 4
+#: Of a gain that is well above the minimum detectable one, which is found with 0.8 (chosen).
+_POWER = 0.95
 
 
 def _looks(bench: Bench, name: str, candidates: int, permille: int) -> tuple[Look, ...]:
@@ -57,7 +57,7 @@ def read_pairs(stdout: bytes) -> Sequence[float]:
     ratios = []
     for line in stdout.decode("utf-8", "replace").splitlines():
         words = line.split()
-        if len(words) == _LONGEST_LINE - 1 and words[0] == "pair":
+        if len(words) == len(_LINE) and words[0] == _LINE[0]:
             try:
                 base, new = float(words[1]), float(words[2])
             except ValueError:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core.text.safety import readable
 from rpl_selftest.bench import CAPTURE, SMALL
-from rpl_selftest.check import Check, Finding, NotPossibleError, judged
+from rpl_selftest.check import Check, Finding, NotPossibleError, Outcome, judged
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +56,10 @@ def _where(bench: Bench) -> tuple[str, ...]:
 
 
 def replay(bench: Bench) -> Finding:
+    return bench.once("replays", lambda: _replayed(bench))
+
+
+def _replayed(bench: Bench) -> Finding:
     capture, replays = _capture(bench), _REPLAYS if bench.full else _QUICK_REPLAYS
     same, told = 0, {}
     for _ in range(replays):
@@ -81,6 +85,10 @@ def replay(bench: Bench) -> Finding:
 def compare(bench: Bench) -> Finding:
     """The captured code against itself; wrong versions of it are tried before two are called equal."""
     capture = _capture(bench)
+    if replay(bench).outcome is Outcome.REFUTED:  # both sides may be wrong in the same way
+        raise NotPossibleError(
+            "replays leave other memory than the launch did, so nothing rests on equal ones"
+        )
     code = capture / "kernel.hsaco"
     words = ("replay", "compare", capture, code, code, *_where(bench), "--captured-input-only", "--json")
     told = bench.rpl(*words, statuses=(_EQUAL, _DIFFERENT, _NO_VERDICT)).json()
