@@ -3,8 +3,8 @@
 ``python tools/generate_public_api.py`` writes, ``--check`` only says (exit 1) when a file is stale.
 
 Public is what ``WHOLE`` lists (every name defined there), what ``FOR_BUILDERS`` names, and of other modules
-each name that a distribution of this project imports from another one, so that plugins from elsewhere have what those here have. The test
-kit may import anything; what only it imports is not public.
+each name that a distribution of this project imports from another one, so that plugins from elsewhere have
+what those here have. The test kit may import anything; what only it imports is not public.
 """
 
 from __future__ import annotations
