@@ -542,7 +542,9 @@ def _basis(documents: ReportDocuments) -> str:
     if stability.runs:
         spread = f", CV {percent(stability.cv, 2)}" if stability.cv is not None else ""
         parts.append("one run" if stability.runs == 1 else f"{stability.runs} runs{spread}")
-    if profile.runtime_exactness == "estimate":
+    if (profile.runtime_source or "").startswith("modelled"):
+        parts.append("times are modelled")
+    elif profile.runtime_exactness == "estimate":
         parts.append("times are estimates from counter passes")
     if dag.status == "available" and dag.sync_info in ("none", "api_names"):
         parts.append("no API calls" if dag.sync_info == "none" else "API calls without arguments")

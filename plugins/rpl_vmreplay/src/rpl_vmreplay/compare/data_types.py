@@ -247,7 +247,7 @@ def movement(kind: DataType, usual: bytes, others: Sequence[bytes]) -> Any:
 
 
 def bound(
-    kind: DataType, usual: bytes, ours: Any, theirs: Any, terms: Any, *, rounded: bool, halves: bool
+    kind: DataType, usual: bytes, ours: Any, theirs: Any, terms: Any, *, rounded: bool, halves: bool = False
 ) -> Any:
     """How far from ``usual`` each element may be, from the movements of both. All 0 where nothing was
     rounded.
