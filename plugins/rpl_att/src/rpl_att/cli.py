@@ -129,10 +129,10 @@ def diff(
     as_json: bool,
 ) -> None:
     """Compare two traces per wave: fractions, then the instructions whose cycles changed most."""
-    from rpl_att import showing
+    from rpl_att.showing import difference
 
     output = session_of(context).output
-    compared = showing(_chosen(before, kernel, dispatch), _chosen(after, kernel, dispatch))
+    compared = difference(_chosen(before, kernel, dispatch), _chosen(after, kernel, dispatch))
     if as_json:
         output.json(compared.plain())
         return

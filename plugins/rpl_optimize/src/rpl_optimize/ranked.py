@@ -15,10 +15,9 @@ import attrs
 from rpl_core.errors import InterruptedRunError, PluginError, RplError
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_optimize import transform
 from rpl_optimize.interfaces.proposer import Proposer
 from rpl_optimize.interfaces.transformation import EditCandidate, Evidence, Screening
-from rpl_optimize.transform import OfferedCandidate, candidate_problem, collect_offers
+from rpl_optimize.transform import OfferedCandidate, ask, candidate_problem, collect_offers
 
 if TYPE_CHECKING:
     from rpl_optimize.interfaces.proposer import InstalledProposer, InstalledTransformation, ProposalRequest
@@ -130,7 +129,7 @@ class RankedProposer(Proposer):
         candidates: list[OfferedCandidate] = []
         for one in self._asked(request):
             own = tuple(offered.candidate for offered in offers.candidates if offered.by == one)
-            answer = transform(one, "evidence", partial(_evidence, one, request, own)) if own else {}
+            answer = ask(one, "evidence", partial(_evidence, one, request, own)) if own else {}
             if isinstance(answer, PluginError):
                 self._tell(request, f"warning: {answer.fact}; its candidates are tried last")
                 answer = {}
@@ -140,7 +139,7 @@ class RankedProposer(Proposer):
 
     def _screened(self, offered: OfferedCandidate, request: ProposalRequest) -> EditCandidate:
         candidate = offered.candidate
-        answer = transform(offered.by, "screening", partial(_screening, offered, request))
+        answer = ask(offered.by, "screening", partial(_screening, offered, request))
         if isinstance(answer, PluginError):
             answer = Screening(unavailable=answer.fact)
         if answer.unavailable is not None:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Rows = NDArray[np.intp]
-    Floats = NDArray[np.float64]
 
 
 #: Parts of the cross-validation: each draw is predicted once by a model that has not seen it.

@@ -16,7 +16,6 @@ from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.values import frozen
-from rpl_optimize import transform
 from rpl_optimize.contracts.optimize import CheckPart, ControlPart
 from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.interfaces.equivalence import (
@@ -26,7 +25,7 @@ from rpl_optimize.interfaces.equivalence import (
     EquivalenceVerdict,
     KernelPairs,
 )
-from rpl_optimize.transform import able_to_read, apply_edits
+from rpl_optimize.transform import able_to_read, apply_edits, ask
 
 if TYPE_CHECKING:
     from rpl_core.plugins.catalog import NamedContributions
@@ -111,7 +110,7 @@ class ControlBuilds:
         """The source with the kernel made wrong by the first transformation that can."""
         problems = []
         for one in able_to_read(source, self._transformations):
-            answer = transform(one, "controls", partial(_changed_by, one, control, source))
+            answer = ask(one, "controls", partial(_changed_by, one, control, source))
             if isinstance(answer, bytes):
                 return answer
             if answer is not None:

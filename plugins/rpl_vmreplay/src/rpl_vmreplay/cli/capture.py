@@ -52,13 +52,13 @@ def shrink(
     Exit code 0: written; 65: not whole, or the launch reaches memory that FOLDER lacks; 75: a replay does
     not leave what the captured launch left; 124: time limit.
     """
-    from rpl_vmreplay import isolate
     from rpl_vmreplay.capture.shrink import shrink as shrink_capture
     from rpl_vmreplay.capture.wholeness import whole_capture
+    from rpl_vmreplay.isolate import output_folder
     from rpl_vmreplay.replayers import logging_replayer
 
     session = session_of(context)
-    with isolate(target, replace=False) as place:
+    with output_folder(target, replace=False) as place:
         capture = whole_capture(folder)
         done = shrink_capture(capture, logging_replayer(session, replayer), place, kernel_timeout)
     new = done.capture
