@@ -32,6 +32,7 @@ REASONS = {SYSTEM, INSTALLED, OWN, NAMED, BLOCKS, WHOLE}
 
 OPENINGS = {
     "rpl_core/cli/lazy_group.py:_first_line": INSTALLED,
+    "rpl_core/cli/output.py:_bytes_read": SYSTEM,
     "rpl_core/cli/standard_output.py:discard_output": SYSTEM,
     "rpl_core/cli/standard_output.py:keep_for_results": SYSTEM,
     "rpl_core/files/atomic.py:_replace": OWN,
@@ -52,6 +53,7 @@ OPENINGS = {
     "plugins/rpl_analysis/src/rpl_analysis/bottleneck/rule_file.py:builtin_rules": INSTALLED,
     "plugins/rpl_analysis/src/rpl_analysis/contracts/shape_files.py:read_shape": INSTALLED,
     "plugins/rpl_analysis/src/rpl_analysis/text/packaged_toml.py:packaged_rules": INSTALLED,
+    "plugins/rpl_compare/src/rpl_compare/ci.py:append_summary": NAMED,
     "plugins/rpl_att/src/rpl_att/decoding/decode.py:read_loads": BLOCKS,
     "plugins/rpl_att/src/rpl_att/decoding/decode.py:_answer": OWN,
     "plugins/rpl_att/src/rpl_att/join_dispatch.py:_from_csv": BLOCKS,

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from rpl_autotune.interfaces.space import SearchSpace
 
-    Floats = NDArray[np.float64]
     Rows = NDArray[np.intp]
 
 
