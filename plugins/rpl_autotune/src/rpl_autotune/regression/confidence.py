@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rpl_autotune.interfaces.space import SearchSpace
 
+    Floats = NDArray[np.float64]
     Rows = NDArray[np.intp]
 
 
