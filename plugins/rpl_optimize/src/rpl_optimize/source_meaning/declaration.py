@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.declared_change import LaunchBounds, ResizedArray, RestrictedParameter
+from rpl_optimize.interfaces.declared_change import (
+    DeclaredChange,
+    LaunchBounds,
+    ResizedArray,
+    RestrictedParameter,
+)
 from rpl_optimize.source_meaning.functions import canonical, digest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rpl_optimize.interfaces.declared_change import DeclaredChange
-    from rpl_optimize.source_meaning.syntax_dump import Node
+from rpl_optimize.source_meaning.syntax_dump import Node
 
 #: Attributes that a body may get: shared memory, alignment of a variable, and hints.
 _OF_BODIES = frozenset(("CUDASharedAttr", "AlignedAttr", "LoopHintAttr", "CUDADeviceAttr", "CUDAHostAttr"))
