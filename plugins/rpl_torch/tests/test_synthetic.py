@@ -180,10 +180,11 @@ def test_idle_time_names_the_operator_and_who_kept_it_waiting(tmp_path, read):
     trace.kernel("mm", 90.0, 95.0, 5.0, operator=slow)  # 15 us and 5 us; ends at 100
     trace.kernel("add", 2.0, 100.0, 10.0, operator=quick)
     trace.kernel("lost", 0.0, 130.0, 1.0, launcher=None)  # 20 us of which nobody knows
+    trace.kernel("add", 145.0, 141.0, 1.0, operator=quick)  # 10 us, and a clock that contradicts itself
     part = torch_report(read(trace.write(tmp_path / "t.json")), 0, None, None)
     idle = {o.name: (o.idle_host_ns, o.idle_queued_ns, o.idle_unknown_ns) for o in part.operators}
-    assert idle == {"aten::mm": (55_000, 15_000, 0), "aten::add": (0, 0, 0), None: (0, 0, 20_000)}
-    assert part.idle_ns == 90_000
+    assert idle == {"aten::mm": (55_000, 15_000, 0), "aten::add": (10_000, 0, 0), None: (0, 0, 20_000)}
+    assert part.idle_ns == 100_000
     (stretch,) = part.host_bound
     assert (stretch.operator, stretch.launches, stretch.idle_ns) == ("aten::mm", 2, 70_000)
     assert (stretch.begin_ns, stretch.length_ns) == (10_000, 80_000)
