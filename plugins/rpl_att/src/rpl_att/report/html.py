@@ -337,7 +337,8 @@ def _beside(part: AttPart) -> tuple[SourceGroup, ...]:
             )
             for number, (row, step) in enumerate(own[:_SHOWN_BESIDE])
         )
-        figures = (q.share(line.share), f"{q.count(line.latency)} cycles", f"{q.count(line.hits)} hits")
+        cycles = counted(line.latency, "cycle", shown=q.count(line.latency))
+        figures = (q.share(line.share), cycles, counted(line.hits, "hit", shown=q.count(line.hits)))
         groups.append(
             SourceGroup(
                 readable(line.source, 120),

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from rpl_core.errors import BadDataError
-from rpl_core.model.calls import HostRange
+from rpl_core.model.calls import COLLECTIVES, CollectiveLaunch, HostRange
 from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process, TraceSource, distinct_values
 from rpl_core.text.safety import shorten
@@ -155,7 +155,7 @@ class _File:
             trace,
             host_api=HIP_API if self.is_hip else CUDA_API,
             api_meanings=meanings(self.functions) if trace.api_calls is not None else (),
-            extras={**trace.extras, TORCH: (process,)},
+            extras={**trace.extras, TORCH: (process,), COLLECTIVES: _launches_of(process)},
             architecture_prefix=self._architecture_prefix(),
         )
 
@@ -412,3 +412,21 @@ def _sizes(grid: bytes, block: bytes, _: object) -> list[int]:
         except msgspec.DecodeError:
             found += (-1, -1, -1)
     return [size if -1 <= size < 1 << 62 else -2 for size in found]
+
+
+def _launches_of(process: TorchProcess) -> tuple[CollectiveLaunch, ...]:
+    """What the trace says of collectives, as analyses of any format take it.
+
+    Groups are called alike on all their ranks; two of one name differ by their members.
+    """
+    launches = []
+    for call in process.collectives:
+        group = None
+        if call.group is not None:
+            group = f"{call.group} of {call.group_size or len(call.ranks)}: {shorten(str(call.ranks), 80)}"
+        launches.append(
+            CollectiveLaunch(
+                process.guid, process.pid, call.correlation_id, call.operation, group, call.in_elements
+            )
+        )
+    return tuple(launches)
