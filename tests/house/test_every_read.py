@@ -52,6 +52,7 @@ OPENINGS = {
     "plugins/rpl_analysis/src/rpl_analysis/bottleneck/rule_file.py:builtin_rules": INSTALLED,
     "plugins/rpl_analysis/src/rpl_analysis/contracts/shape_files.py:read_shape": INSTALLED,
     "plugins/rpl_analysis/src/rpl_analysis/text/packaged_toml.py:packaged_rules": INSTALLED,
+    "plugins/rpl_analysis/src/rpl_analysis/ranks/gather.py:_summed_up": OWN,
     "plugins/rpl_att/src/rpl_att/decoding/code_sources.py:read_loads": BLOCKS,
     "plugins/rpl_att/src/rpl_att/decoding/decode.py:_answer": OWN,
     "plugins/rpl_att/src/rpl_att/join_dispatch.py:_from_csv": BLOCKS,

@@ -25,6 +25,7 @@ from rpl_analysis.contracts.ranks import ImbalancedKernelPart
 from rpl_analysis.ranks.digest import RELATIVE_ERROR
 from rpl_analysis.ranks.job import JobSummary, Waits, find_waits
 from rpl_core.model.origin import Origin
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -372,7 +373,7 @@ def _what_if(
     asked = [("the rank that is late most were as fast as the median rank", 1)]
     hundredth = max(2, len(job.ranks) // 100)
     if len(job.ranks) > 2:
-        asked.append((f"the {hundredth} ranks that are late most were", hundredth))
+        asked.append((f"{counted(hundredth, 'rank')} that are late most were so", hundredth))
     asked.append(("no rank were slower than the median rank", len(job.ranks)))
     parts = []
     for what, count in asked:
