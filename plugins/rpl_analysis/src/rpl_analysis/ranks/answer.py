@@ -179,12 +179,12 @@ def _last(job: JobSummary, waits: Sequence[Waits]) -> _Last | None:
     for match, found in known:
         columns = np.arange(found.last.size)
         # Whoever is last with others at the same time keeps nobody waiting.
-        alone = np.sort(found.each_ns, axis=0)[1] > 0
+        second = np.partition(found.each_ns, 1, axis=0)[1]
+        alone = second > 0
         sure = found.settled & alone
         work = match.work_ns[found.last, columns] - np.median(match.work_ns, axis=0)
         host = match.host_ns[found.last, columns] - np.median(match.host_ns, axis=0)
         rows = match.rows[found.last]
-        second = np.sort(found.each_ns, axis=0)[1]
         np.add.at(sums[0], rows[sure], 1)
         np.add.at(sums[1], rows[sure & (work >= host)], 1)
         np.add.at(sums[2], rows[sure & (work < host)], 1)
