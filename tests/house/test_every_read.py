@@ -53,6 +53,7 @@ OPENINGS = {
     "plugins/rpl_analysis/src/rpl_analysis/bottleneck/rule_file.py:builtin_rules": INSTALLED,
     "plugins/rpl_analysis/src/rpl_analysis/contracts/shape_files.py:read_shape": INSTALLED,
     "plugins/rpl_analysis/src/rpl_analysis/text/packaged_toml.py:packaged_rules": INSTALLED,
+    "plugins/rpl_analysis/src/rpl_analysis/ranks/gather.py:_summed_up": OWN,
     "plugins/rpl_compare/src/rpl_compare/ci.py:append_summary": NAMED,
     "plugins/rpl_att/src/rpl_att/decoding/decode.py:read_loads": BLOCKS,
     "plugins/rpl_att/src/rpl_att/decoding/decode.py:_answer": OWN,
