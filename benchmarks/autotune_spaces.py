@@ -1,10 +1,12 @@
 """Fetch recorded search spaces for ``benchmarks/autotune.py``; nothing of them is committed.
 
-    python benchmarks/autotune_spaces.py FOLDER [--looked-at]
+    python benchmarks/autotune_spaces.py FOLDER [--which held-out|judged-before|looked-at]
 
-Cache files of Kernel Tuner from one commit of AutoTuningAssociation/benchmark_hub (MIT), each checked by its
-SHA-256. A file that is there and right is left alone. By default those that nothing was tuned to; with
-``--looked-at`` those by which the built-in strategy and its constants were chosen.
+Cache files of Kernel Tuner from one commit each of AutoTuningAssociation/benchmark_hub and
+fjwillemsen/kernel_tuner_paper (both MIT), each checked by its SHA-256. A file that is there and right is left
+alone. ``held-out``, the default, are those that the strategy in force was judged by once, and nothing was
+tuned to; ``judged-before`` those that the one before was judged by, which then showed what to mend;
+``looked-at`` those by which constants were chosen. The larger hotspot_milo and gemm_milo were never used.
 """
 
 from __future__ import annotations
@@ -19,19 +21,25 @@ from urllib.request import urlopen
 from rpl_core.files.atomic import write_atomic
 from rpl_core.values import frozen
 
-_COMMIT = "8eeb99e7179e6838af95d392ac6c60cebfd8c434"
-_SOURCE = f"https://raw.githubusercontent.com/AutoTuningAssociation/benchmark_hub/{_COMMIT}/"
+_RAW = "https://raw.githubusercontent.com/"
+_SOURCE = f"{_RAW}AutoTuningAssociation/benchmark_hub/8eeb99e7179e6838af95d392ac6c60cebfd8c434/"
+_PAPER = f"{_RAW}fjwillemsen/kernel_tuner_paper/5ea2c227d69d89c80ba964ec76592f8a682448b6/"
 _OTHERS = "currently_unused/cachefiles/KernelTuner data/"
 _MOST_BYTES, _PATIENCE_S = 64 << 20, 60.0
 
 
 @frozen
 class _Space:
-    """A file of the collection; ``name`` is what it is called here."""
+    """A file of a collection; ``name`` is what it is called here."""
 
     name: str
     path: str
     sha256: str
+    source: str = _SOURCE
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.name}.json{'.gz' if self.path.endswith('.gz') else ''}"
 
 
 LOOKED_AT = (
@@ -65,8 +73,6 @@ LOOKED_AT = (
         _OTHERS + "pnpoly/RTX_3090.json.gz",
         "d6f238c36dc83dde6b470f9f6488c21140ce233d345ef4fc4e0cd9763b4d3759",
     ),
-)
-HELD_OUT = (
     _Space(
         "gemm_RTX_3090",
         _OTHERS + "gemm/RTX_3090.json.gz",
@@ -108,14 +114,91 @@ HELD_OUT = (
         "657e9de1ba7a029324c71a62d13e1dd06a8ae5311af0255c15a086d0bbad6044",
     ),
 )
+JUDGED_BEFORE = (
+    _Space(
+        "convolution_RTX_3060_laptop",
+        _OTHERS + "convolution/RTX_3060_laptop.json.gz",
+        "7e19e10c43a71916bd5de063047d2fd0c50752fcb9af7cf5257baa262acd7c35",
+    ),
+    _Space(
+        "convolution_milo_A4000",
+        "cachefiles/convolution_milo/A4000.json.gz",
+        "fd773e882875902173ed50a7f9db6a28260ea25b87cf26211a7c627b94c0b8e8",
+    ),
+    _Space(
+        "dedispersion_milo_A100",
+        "cachefiles/dedispersion_milo/A100.json.gz",
+        "156253bd3ba2d956496bae6cb57a8601883b9820b50ad5b1b90f02ac4f8ce5fd",
+    ),
+    _Space(
+        "expdist_A4000",
+        "kernels/outputdata/expdist/expdist_NVIDIA_RTX_A4000_size-32768x32768_cache.json",
+        "2d1a057f5f67397cbf7ccf3001b0bc71812009810bf78ca06f12203357077cef",
+        _PAPER,
+    ),
+    _Space(
+        "gemm_RTX_2080_Ti",
+        _OTHERS + "gemm/RTX_2080_Ti.json.gz",
+        "8cd18f61f0c237ed5ca08002b6acd2d7ac665d4200f969aa5b42c181cea2e326",
+    ),
+    _Space(
+        "hotspot_A100",
+        "compare_real_world_impact/results/hotspot/A100_f=pythonconstraint_i=0.json",
+        "ce66bb8e080852cd57dd85e9bea0c4a077959172c916aab46015d91e79c97b41",
+        _PAPER,
+    ),
+    _Space(
+        "pnpoly_RTX_3060_laptop",
+        _OTHERS + "pnpoly/RTX_3060_laptop.json.gz",
+        "16d8ca8a7ebbc52d00da8696a81c566960ef412969442263f327aef0b6f1b7d5",
+    ),
+)
+HELD_OUT = (
+    _Space(
+        "convolution_RTX_Titan",
+        _OTHERS + "convolution/RTX_Titan.json.gz",
+        "28adba7610a20117c72fc713dc22b6134c5f315fbe5e2412b5c020186359b064",
+    ),
+    _Space(
+        "convolution_milo_A6000",
+        "cachefiles/convolution_milo/A6000.json.gz",
+        "e0992a3baa24e0280f1706319145d473933157ef554df094a4357e435cb0de53",
+    ),
+    _Space(
+        "convolution_milo_W6600",
+        "cachefiles/convolution_milo/W6600.json.gz",
+        "de31e4d1b2f85ee4447123e237e69263667046a8f9b95b3440074aa5412fc6ff",
+    ),
+    _Space(
+        "dedispersion_milo_A6000",
+        "cachefiles/dedispersion_milo/A6000.json.gz",
+        "5a9c1e1bc9d6c0c5d8997fa4ea93517e1e26b5ce4449e1f81bc7bed793f76d1b",
+    ),
+    _Space(
+        "dedispersion_milo_W7800",
+        "cachefiles/dedispersion_milo/W7800.json.gz",
+        "50da9d5e88388d9d5d777654530c8416f9b928ca9bb6976d7df2481a1fc4bd8e",
+    ),
+    _Space(
+        "gemm_RTX_3060_laptop",
+        _OTHERS + "gemm/RTX_3060_laptop.json.gz",
+        "e56896a5f098a6bc8751497b8b1a29a019a621e0edf342dc1b4cdc37f1cc786c",
+    ),
+    _Space(
+        "hotspot_A4000",
+        "compare_real_world_impact/results/hotspot/A4000_f=pythonconstraint_i=0.json",
+        "fef183cf16e69b19524ee25b4294654f972f68d224b4d2d162b247da31606215",
+        _PAPER,
+    ),
+)
 
 
 def fetch(space: _Space, folder: Path) -> Path:
     """The file in ``folder``, loaded unless it is there. Raises ``ValueError`` for any other content."""
-    path = folder / f"{space.name}.json.gz"
+    path = folder / space.file_name
     if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == space.sha256:
         return path
-    with urlopen(_SOURCE + quote(space.path), timeout=_PATIENCE_S) as stream:
+    with urlopen(space.source + quote(space.path), timeout=_PATIENCE_S) as stream:
         data = stream.read(_MOST_BYTES)
     found = hashlib.sha256(data).hexdigest()
     if found != space.sha256:
@@ -129,11 +212,12 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--looked-at", action="store_true", help="the spaces that choices were made by")
+    groups = {"held-out": HELD_OUT, "judged-before": JUDGED_BEFORE, "looked-at": LOOKED_AT}
+    parser.add_argument("--which", choices=groups, default="held-out", help="see above")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     wrong = 0
-    for space in LOOKED_AT if given.looked_at else HELD_OUT:
+    for space in groups[given.which]:
         try:
             print(fetch(space, given.folder))
         except (OSError, ValueError) as error:

@@ -10,8 +10,8 @@ import pytest
 
 from rpl_emu.replay.replayer import EmulatedReplayer
 from rpl_testkit.requirements import require
+from rpl_vmreplay.capture.accesses import captured_ranges
 from rpl_vmreplay.capture.folder import open_capture
-from rpl_vmreplay.capture.ranges import captured_ranges
 from rpl_vmreplay.compare import judge
 from rpl_vmreplay.compare.judge import ACCEPTED, Allowance, Verdict, compare_code
 from rpl_vmreplay.compare.subjects import subjects_of
@@ -174,6 +174,30 @@ def test_rounding_takes_the_direction_that_is_asked_for(captured, version_of):
     assert (down < up).all()
     whole = np.arange(1000, dtype=np.float32)
     assert (sums(Rounding.UP, whole)[0] == sums(Rounding.DOWN, whole)[0]).all()
+
+
+def test_halves_are_rounded_in_that_direction_but_where_they_are_to_be_kept(captured):
+    folder, arrays = captured("reduction_sums16")
+    keep = (captured_ranges(open_capture(folder))[1],)
+    values = np.abs(arrays["values"])
+    place = SUBJECTS["reduction_sums16"].place(arrays, "values")
+
+    def sums(rounding, keep_halves=False):
+        edits = (MemoryEdit(place, values.tobytes()),)
+        request = ReplayRequest(folder, edits=edits, keep=keep, rounding=rounding, keep_halves=keep_halves)
+        result = EmulatedReplayer().replay(request)
+        return np.frombuffer(result.kept[0], np.float32), result.rounded
+
+    nearest, rounded = sums(Rounding.NEAREST)
+    up, down = (sums(one)[0] for one in (Rounding.UP, Rounding.DOWN))
+    assert rounded is True
+    assert (down < nearest).all()
+    assert (nearest < up).all()
+    parts = [values[at : at + 256].astype(np.float64) for at in range(0, 1000, 256)]
+    assert (down <= [part.sum() for part in parts]).all()
+    assert (up >= [part.sum() for part in parts]).all()
+    # Of the kernel's arithmetic nothing but halves is inexact.
+    assert (sums(Rounding.UP, keep_halves=True)[0] == nearest).all()
 
 
 @pytest.mark.long

@@ -129,7 +129,8 @@ def record(call: ProfileCall, application: tuple[str, ...]) -> int:
     if request.extra_counters and not request.roofline:
         raise UsageError("--counters adds to the counters of --roofline", next_step="add --roofline")
     # Raises for options that contradict each other, before anything runs.
-    announced = [c.announcement(asked.options) for c in (collector, *follow_up_collectors(session.host))]
+    told = (*([collector] if request.roofline else ()), *follow_up_collectors(session.host))
+    announced = [each.announcement(asked.options) for each in told]
     if call.dry_run:
         session.tell_settings()
         _show_plan(call, plan_only(request, collector, session.host))

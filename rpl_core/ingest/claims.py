@@ -19,7 +19,7 @@ from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.soundness import require_sound
 from rpl_core.model.value_checks import value_violation
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_core.plugins.packages import missing_provider, provider_of
+from rpl_core.plugins.packages import missing_provider, missing_providers, provider_of
 from rpl_core.run_directory.layout import DOCUMENTS
 from rpl_core.values import frozen
 
@@ -173,8 +173,9 @@ def _unknown(path: Path, problems: Sequence[Diagnostic], *, has_readers: bool) -
     package = missing_provider("kinds", "readers")
     if package is not None:
         return MissingError(f"no installed reader knows {path}", next_step=f"pip install {package}")
+    others = [f"{name}: pip install {package}" for name, package in missing_providers("formats").items()]
     return BadDataError(
         f"{path} is not a recording that rpl knows",
         cause=problems[0].fact if problems else "a damaged or empty file, or a format of another tool",
-        next_step="`rpl plugins list` shows the installed readers",
+        next_step="; ".join(["`rpl plugins list` shows the installed readers", *others]),
     )

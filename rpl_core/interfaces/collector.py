@@ -19,7 +19,11 @@ from rpl_core.values import frozen
 
 @frozen
 class CollectRequest:
-    """What the user asked for. ``counters`` is empty unless counter passes are wanted."""
+    """What the user asked for. ``counters`` is empty unless counter passes are wanted now.
+
+    ``counters_follow``: they are asked for later, when the device is known. ``options`` are those of the
+    command, with the collector's own among them.
+    """
 
     command: tuple[str, ...]
     runs: int
@@ -29,7 +33,8 @@ class CollectRequest:
     reference_run: bool = False  # one more run without them (``TraceRole.REFERENCE``): what they cost
     time_limit_s: float | None = None  # per pass
     allow_dangerous_counters: bool = False
-    options: Mapping[str, str] = attrs.field(factory=dict)  # collector-specific, from the configuration
+    options: Options = attrs.field(factory=Options, eq=False)
+    counters_follow: bool = False
 
 
 @frozen
@@ -37,7 +42,8 @@ class PlannedPass:
     """One execution of the application, described before anything runs (``--dry-run`` prints it).
 
     ``directory`` is relative to the run directory; ``command`` is complete and goes to no shell, with
-    ``{directory}`` standing for the absolute directory of the pass.
+    ``{directory}`` standing for the absolute directory of the pass. ``inputs`` are small files, name and
+    text, that the collector writes into that directory for it.
     """
 
     name: str
@@ -46,6 +52,7 @@ class PlannedPass:
     command: tuple[str, ...]
     counters: tuple[str, ...] = ()
     time_limit_s: float | None = None
+    inputs: tuple[tuple[str, str], ...] = ()
 
 
 @frozen
@@ -133,6 +140,7 @@ class Collector(ABC):
     def announcement(self, options: Options) -> str | None:
         """What is said before anything runs, and by ``--dry-run``: passes to come, their risks; or ``None``.
 
+        One that records applications is asked where counters are wanted.
         Raises ``UsageError`` for options that contradict each other.
         """
         _ = options

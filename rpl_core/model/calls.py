@@ -81,3 +81,23 @@ class HostRange:
     thread_id: int
     begin_ns: int
     end_ns: int
+
+
+#: Where readers leave what is recorded of the launches of collectives, in ``Trace.extras``.
+COLLECTIVES = "collectives"
+
+
+@frozen
+class CollectiveLaunch:
+    """``guid`` and ``pid`` name the process, ``correlation_id`` is that of the dispatch.
+
+    ``communicator`` names a group of ranks, alike on all of them and unlike any other; ``elements`` is how
+    many of them the rank gives. ``operation`` is called as the library does.
+    """
+
+    guid: str
+    pid: int
+    correlation_id: int
+    operation: str
+    communicator: str | None
+    elements: int | None

@@ -79,7 +79,7 @@ def plan_only(request: ProfileRequest, collector: Collector, host: PluginHost) -
     if request.roofline:
         plans.append(collector.plan(_counters(request, device)))
     lines = [line for plan in plans for line in describe_plan(plan.passes, directory)]
-    told = (collector, *follow_up_collectors(host))
+    told = (*([collector] if request.roofline else ()), *follow_up_collectors(host))
     lines += [f"note: {note}" for c in told if (note := c.announcement(options))]
     lines += [f"note: {d.fact}" for plan in plans for d in plan.diagnostics]
     return lines
@@ -145,6 +145,8 @@ def _timing(request: ProfileRequest, device: ResolvedDevice) -> CollectRequest:
         trace_dependencies=request.trace_dependencies,
         reference_run=request.reference_run and request.trace_dependencies,
         time_limit_s=request.time_limit_s,
+        options=request.analysis.options,
+        counters_follow=request.roofline,
     )
 
 

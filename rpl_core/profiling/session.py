@@ -120,6 +120,7 @@ def describe_plan(passes: Iterable[PlannedPass], run_directory: Path) -> Sequenc
     for planned in passes:
         command = shlex.join(_with_directory(planned.command, run_directory / planned.directory))
         lines.append(f"{planned.name} ({planned.role.value}): {command}")
+        lines += [f"{planned.name} reads {name}: {text.strip()}" for name, text in planned.inputs]
     return lines
 
 

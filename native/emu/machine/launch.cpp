@@ -291,7 +291,7 @@ class Worker {
       job_.result.reason = "no memory for the registers of another workgroup";
     }
   }
-  void add_to(LaunchResult& result, TouchedLines& touched) {
+  void add_to(LaunchResult& result, TouchedLines& touched) const {
     touched.merge(touched_);
     Count now;
     for (size_t k = 0; k < memory_.size(); ++k) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 namespace rpl_emu {
@@ -25,16 +24,14 @@ class TouchedLines {
     for (;;) {
       const uint64_t until = std::min(last, first | (kPartsPerPage - 1));
       const uint64_t mask = ~uint64_t{0} >> (kPartsPerPage - 1 - (until - first)) << first % kPartsPerPage;
-      Page& page = recent_page(first >> kPageShift, write);
+      Page& page = page_of(first >> kPageShift);
       if (read) page.read |= mask;
       if (write) page.written |= mask;
       if (until == last) return;
       first = until + 1;
     }
   }
-  // What `other` holds afterwards is of no use.
-  void merge(TouchedLines& other) {
-    if (used_ == 0) return std::swap(*this, other);
+  void merge(const TouchedLines& other) {
     for (const Page& from : other.pages_) {
       if (from.key == 0) continue;
       Page& page = page_of(from.key - 1);
@@ -62,18 +59,11 @@ class TouchedLines {
   std::vector<Page> pages_ = std::vector<Page>(64);
   uint64_t used_ = 0;
   unsigned shift_ = 64 - 6;
-  size_t recent_[2] = {};  // places of the last page that was read and of the last that was written
 
   [[nodiscard]] size_t place_of(uint64_t key) const {
     size_t at = key * 0x9e3779b97f4a7c15 >> shift_;
     while (pages_[at].key != key && pages_[at].key != 0) at = (at + 1) & (pages_.size() - 1);
     return at;
-  }
-  // Waves that follow each other touch the same page, and what they read seldom is what they write.
-  Page& recent_page(uint64_t number, bool write) {
-    size_t& recent = recent_[write ? 1 : 0];
-    if (pages_[recent].key != number + 1) recent = static_cast<size_t>(&page_of(number) - pages_.data());
-    return pages_[recent];
   }
   Page& page_of(uint64_t number) {
     Page& page = pages_[place_of(number + 1)];

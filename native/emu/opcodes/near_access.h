@@ -182,11 +182,6 @@ inline void count_near(MemoryCount& count, const Near& near) {
 
 template <unsigned Bytes>
 inline void mark_near(TouchedLines& touched, const Near& near, bool write) {
-  // Most waves read or write one piece.
-  const uint32_t* all = near.offset;
-  bool piece = true;
-  for (unsigned c = 0; c < kChunks; ++c) piece = piece && near.shape[c] == Shape::piece && all[c * kChunk] == all[0] + c * kChunk * Bytes;
-  if (piece) return touched.mark(near.base + all[0], uint64_t{kLanes} * Bytes, !write, write);
   TouchedRun run(touched, {Bytes, write, false});
   for (unsigned c = 0; c < kChunks; ++c) {
     const uint32_t* offset = near.offset + c * kChunk;

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpl_codeobject.short_names import short_names
+from rpl_codeobject.kernel_names import short_names
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def made(*states, names=None, method=Method.STOCHASTIC):
     """Samples of dispatch 1: (place, issued, reason) each, at moments of their own."""
     growing = GrowingSamples(method)
     for number, (place, issued, reason) in enumerate(states):
-        growing.add(place, 1, number, 0xFF)
+        growing.add(growing.place(place, lambda place=place: place), 1, number, 0xFF)
         if method is Method.STOCHASTIC:
             growing.add_state(issued, "ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_VALU", REASON + reason, 4)
     return growing.samples({1: "k"} if names is None else names, Position.OFFSET, Origin.MEASURED)

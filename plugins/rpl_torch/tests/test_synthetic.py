@@ -16,6 +16,10 @@ from rpl_torch.model import TORCH
 from rpl_torch.reader import TorchReader
 
 STAMP = "rpl_origin"
+TOLD = (
+    *("Collective name", "In msg nelems", "Out msg nelems", "Group size", "dtype"),
+    *("Process Group Name", "Process Group Ranks"),
+)
 
 
 def rank_trace(rank, *, late_us=0.0, world_size=4, operations=3, begins=()):
@@ -67,6 +71,46 @@ def test_one_rank_of_many_has_a_lower_bound_and_no_wait(tmp_path, read):
     assert found.bus_gbps == pytest.approx((1 << 20) / 300_000 * 1.5)
 
 
+def test_numbered_operations_belong_together_whoever_saw_more(tmp_path, read):
+    traces = [rank_trace(rank, late_us=50.0 * rank, world_size=2) for rank in range(2)]
+    for rank, trace in enumerate(traces):
+        kernels = [e for e in trace.events if "Collective name" in e["args"]]
+        for number, event in enumerate(kernels):
+            event["args"]["Seq"] = 7 + number
+        # The profiler of rank 1 began one operation later.
+        gone = kernels[:rank]
+        trace.events = [event for event in trace.events if event not in gone]
+    paths = [trace.write(tmp_path / f"{rank}.json") for rank, trace in enumerate(traces)]
+    (found,) = torch_report(read(*paths), 0, None, None).collectives
+    assert (found.operations, found.wait_ns, found.last_ranks) == (2, 2 * 50_000, {"1": 2})
+
+
+def test_kernels_that_say_nothing_are_the_collective_of_their_operator(tmp_path, read):
+    trace = rank_trace(0)
+    for event in trace.events:
+        if "Collective name" in event["args"]:
+            told = {k: event["args"].pop(k) for k in tuple(event["args"]) if k in TOLD}
+            (operator,) = [
+                e
+                for e in trace.events
+                if e["cat"] == "cpu_op" and e["args"]["External id"] == event["args"]["External id"]
+            ]
+            operator["args"] |= told
+    (found,) = torch_report(read(trace.write(tmp_path / "t.json")), 0, None, None).collectives
+    assert (found.operation, found.operations, found.message_bytes) == ("allreduce", 3, 1 << 20)
+
+
+def test_work_of_pytorch_1_names_its_operator_in_small_letters(tmp_path, read):
+    trace = KinetoTrace()
+    operator = trace.operator("aten::mm", 0.0, 8.0)
+    trace.kernel("k", 1.0, 20.0, 5.0, operator=operator, launcher=None)
+    args = trace.events[-1]["args"]
+    args["external id"] = args.pop("External id")
+    trace.events.append({"ph": "s", "cat": "fwdbwd", "id": "0x1", "pid": 1, "tid": 1, "ts": 1.0, "name": "f"})
+    part = torch_report(read(trace.write(tmp_path / "t.json")), 0, None, None)
+    assert [o.name for o in part.operators] == ["aten::mm"]
+
+
 def test_clocks_that_can_not_be_one_are_told(tmp_path, read):
     paths = [rank_trace(0).write(tmp_path / "a.json")]
     other = rank_trace(1)
@@ -83,7 +127,7 @@ def test_clocks_that_can_not_be_one_are_told(tmp_path, read):
 
 
 def test_bus_factors_are_those_of_nccl_tests():
-    # NVIDIA/nccl-tests, doc/PERFORMANCE.md.
+    # https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md.
     factors = {op: bus_factor(op, 8) for op in ("allreduce", "allgather", "reducescatter", "alltoall")}
     assert factors == {"allreduce": 1.75, "allgather": 0.875, "reducescatter": 0.875, "alltoall": 0.875}
     assert (bus_factor("broadcast", 8), bus_factor("reduce", 8), bus_factor("barrier", 8)) == (1.0, 1.0, None)

@@ -12,10 +12,25 @@ import pytest
 from rpl_core.errors import MissingError
 from rpl_core.interfaces.options import Options
 from rpl_core.model.origin import Origin
-from rpl_vmreplay.capture.ranges import common, size_of, union, without
+from rpl_vmreplay.capture.accesses import common, size_of, union, without
 from rpl_vmreplay.compare import judge
-from rpl_vmreplay.compare.data_types import NOT_A_NUMBER, DataType, Element, distances, parameter_types
-from rpl_vmreplay.compare.experiment import Baseline, Experiment, NoBaselineError
+from rpl_vmreplay.compare.data_types import (
+    NOT_A_NUMBER,
+    DataType,
+    Element,
+    bound,
+    computes_in_halves,
+    distances,
+    parameter_types,
+)
+from rpl_vmreplay.compare.experiment import (
+    Baseline,
+    Experiment,
+    LoggedAccesses,
+    NoBaselineError,
+    WriteSet,
+    differing,
+)
 from rpl_vmreplay.compare.judge import (
     Control,
     ControlOutcome,
@@ -27,9 +42,7 @@ from rpl_vmreplay.compare.judge import (
     blindness,
 )
 from rpl_vmreplay.compare.mutants import can_be_changed
-from rpl_vmreplay.compare.observing import LoggedAccesses, WriteSet, differing
 from rpl_vmreplay.compare.outputs import Output, as_set
-from rpl_vmreplay.compare.rounding import bound
 from rpl_vmreplay.compare.timing import TurnsRequest, drawn_order, take_turns
 from rpl_vmreplay.interfaces.replayer import AgainstResult, Failure, MemoryRange, ReplayError, ReplayResult
 
@@ -229,6 +242,24 @@ def test_arithmetic_of_fewer_bits_is_no_rounding():
     assert bound(DataType.F32, usual, moved, np.array([1e-3]), np.zeros(1), rounded=True)[0] < 1e-5
     half = np.ones(1, np.float16).tobytes()
     assert bound(DataType.F16, half, np.zeros(1), np.array([1e-1]), np.ones(1), rounded=True)[0] == 2.0**-10
+
+
+def test_a_baseline_that_computes_in_halves_is_told_by_what_moves_with_them():
+    """The last rounding of what is stored as a half moves it by one place at most, sums in halves by more."""
+    usual, stored = (np.array(values, np.float16).tobytes() for values in ([1.0, 2.0], [1.0 + 2**-10, 2.0]))
+    summed = np.array([1.0 + 6 * 2**-10, 2.0 + 5 * 2**-9], np.float16).tobytes()
+    assert not computes_in_halves(DataType.F16, usual, stored, usual)
+    assert computes_in_halves(DataType.F16, usual, summed, usual)
+    assert not computes_in_halves(DataType.F16, usual, summed, summed)  # single precision moves it as far
+
+
+def test_sums_in_halves_are_allowed_what_the_baselines_own_move_by():
+    half = np.array([1.0, 1.0], np.float16).tobytes()
+    ours, theirs, terms = np.array([4e-3, 0.0]), np.array([1.0, 1e-2]), np.array([1e-3, 2e-3])
+    allowed = bound(DataType.F16, half, ours, theirs, terms, rounded=True, halves=True)
+    # The median of ours by terms is 2: the second element is worth 4e-3 though it happens not to move.
+    assert allowed == pytest.approx([2 * 4e-3 + 64 * 4e-3, 2 * 4e-3 + 1e-2])
+    assert bound(DataType.F16, half, ours, theirs, terms, rounded=True) == pytest.approx([4e-3, 2.0**-10])
 
 
 def test_the_share_of_wrong_kernels_that_are_noticed_leaves_out_those_without_effect():

@@ -237,3 +237,25 @@ def test_dispatches_without_a_kernel_have_no_place(counter_pass, recording):
 
 def test_no_counter_pass_gives_an_empty_table(recording):
     assert join_counters(recording()).kernels == {}
+
+
+def test_groups_that_took_turns_are_joined_launch_by_launch(counter_pass, recording):
+    """A and B, then C and B, and so on; the last launch of the first group has no partner."""
+    launches = [{"A": 1.0, "B": 5.0}, {"B": 7.0, "C": 2.0}, {"A": 3.0, "B": 6.0}, {"B": 8.0, "C": 4.0}]
+    joined = join_counters(recording(counter_pass(*launches, {"A": 9.0, "B": 9.0})))
+    kernel = joined.kernels["kernel"]
+    assert kernel.in_turns
+    sums = kernel.sums(("A", "B", "C"))
+    assert (sums.launches, sums.values) == (2, {"A": 4.0, "B": 11.0, "C": 6.0})  # B of the first group alone
+    assert _codes(joined) == ["counters.turns_joined"]
+
+
+def test_readings_that_a_launch_lost_are_no_turns(counter_pass, recording):
+    kernel = join_counters(recording(counter_pass({"A": 1.0, "B": 2.0}, {"A": 3.0}))).kernels["kernel"]
+    assert not kernel.in_turns
+    assert kernel.sums(("A", "B")).launches == 1
+
+
+def test_passes_of_their_own_are_no_turns(counter_pass, recording):
+    joined = join_counters(recording(counter_pass({"A": 1.0}), counter_pass({"B": 2.0})))
+    assert not joined.kernels["kernel"].in_turns

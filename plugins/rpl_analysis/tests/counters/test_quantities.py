@@ -191,3 +191,10 @@ def test_a_bad_formula_costs_one_quantity(derive):
     assert values["bad"].per_launch.value is None
     assert values["reads"].per_launch.value == 128
     assert [d.code for d in diagnostics] == ["counters.bad_formula"]
+
+
+def test_groups_that_took_turns_give_estimates_only(derive):
+    both = Quantity("both", "B", (Formula("A + 10 * B", EXACT, "doc"),))
+    values, _ = derive([both, Quantity("one", "B", (Formula("A", EXACT, "doc"),))], {"A": 1.0}, {"B": 2.0})
+    assert (values["both"].per_launch.value, values["both"].per_launch.exactness) == (21.0, ESTIMATE)
+    assert values["one"].per_launch.exactness is ESTIMATE

@@ -163,7 +163,7 @@ def test_two_clocks_are_bounded_by_what_no_rank_can_leave_early():
     assert (job.clocks.least_ns.tolist(), job.clocks.most_ns.tolist()) == ([0, -1040], [0, -960])
     (match,) = job.matches
     waits = find_waits(match, job.node, job.clocks)
-    # Under -1000, the middle, b comes at 60 and 150: a waits 10, b 10.
+    # Under -1000, where the ends coincide, b comes at 60 and 150: a waits 10, b 10.
     assert waits.wait_ns.tolist() == [10, 10]
     # Under -1040 b comes at 20 and 110, under -960 at 100 and 190.
     assert waits.least_ns.tolist() == [0, 0]
@@ -295,12 +295,16 @@ def test_a_damaged_rank_costs_itself_and_a_missing_one_is_named(recordings, rpl_
     damaged = folder / "rank_00005.db"
     damaged.write_bytes(damaged.read_bytes()[: 5 * 4096])
     (folder / "rank_00006.db").write_bytes(b"")
-    job = rpl_cli("ranks", folder, "--json").assert_ok().json()["job"]
+    first = rpl_cli("ranks", folder, "-o", tmp_path / "out", "--json").assert_ok()
+    job = first.json()["job"]
     assert job["ranks"] == 5
     missing = {one["recording"]: one["reason"] for one in job["missing"]}
     assert set(missing) == {"number 3", "rank_00005.db", "rank_00006.db"}
     assert [rank["number"] for rank in job["by_rank"]] == [0, 1, 2, 4, 7]
-    assert "number 3" in rpl_cli("ranks", folder).assert_ok().stderr
+    again = rpl_cli("ranks", folder, "-o", tmp_path / "out", "--json").assert_ok()
+    assert again.stdout == first.stdout
+    assert "0 recordings read" in again.stderr
+    assert "number 3" in again.stderr
 
 
 def test_a_folder_of_something_else_is_refused(recordings, rpl_cli, tmp_path):

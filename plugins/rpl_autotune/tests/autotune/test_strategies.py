@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import product, takewhile
 
 import numpy as np
 import pytest
 
 from rpl_autotune.interfaces.space import SearchSpace
 from rpl_autotune.interfaces.strategy import Evaluated, Phase, StrategyRequest, random_draws
-from rpl_autotune.regression.confidence import FEWEST, Trust, held_out
-from rpl_autotune.regression.effects import effects_of
+from rpl_autotune.regression.confidence import FEWEST, Trust, effects_of, held_out
 from rpl_autotune.strategies.optuna_sampler import OptunaStrategy
 from rpl_autotune.strategies.regression import RegressionStrategy
 
@@ -115,6 +114,20 @@ def test_a_law_is_believed():
     assert judged.trust is Trust.CLEAR
     assert judged.r2 > 0.6
     assert 0.5 <= judged.r2_low < judged.r2
+
+
+def test_draws_that_fail_are_made_up_for():
+    """Half of the configurations fail, and of 60 measurements 13 are a draw's turn."""
+    space = space_of_blocks()
+    history, _ = search(
+        RegressionStrategy(),
+        space,
+        60,
+        time_of=lambda row: None if row[3] == "row" else 1.0 + row[0] + row[1],
+    )
+    known = {item.index: item.runtime_ms for item in history}
+    drawn = takewhile(known.__contains__, random_draws(space, 0).tolist())
+    assert sum(known[index] is not None for index in drawn) >= 12
 
 
 def test_a_sample_that_leans_to_fast_configurations_earns_no_trust():

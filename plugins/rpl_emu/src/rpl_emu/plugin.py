@@ -63,7 +63,7 @@ def rpl_collectors(config: Mapping[str, Any]) -> tuple[Collector, ...]:
 
 @hookimpl
 def rpl_readers() -> tuple[Reader, ...]:
-    from rpl_emu.heat.reader import HeatReader
+    from rpl_emu.heat.sections import HeatReader
 
     return (HeatReader(),)
 
@@ -91,13 +91,13 @@ def rpl_device_models() -> tuple[DeviceModel, ...]:
 @hookimpl
 def rpl_detect_device(agents: tuple[Agent, ...]) -> DeviceModel | None:
     """By the name that the recordings of the emulator give to their agents."""
-    from rpl_emu.programs.device import PRODUCT
+    from rpl_emu.programs.software_gpu import PRODUCT
 
     return _emulated_device() if agents and all(agent.product == PRODUCT for agent in agents) else None
 
 
 def _emulated_device() -> DeviceModel | None:
-    from rpl_emu.programs.device import emulated_device
+    from rpl_emu.programs.software_gpu import emulated_device
 
     try:
         return emulated_device()

@@ -14,9 +14,8 @@ from rpl_optimize.interfaces.declared_change import (
     RestrictedParameter,
 )
 from rpl_optimize.loop.meaning import SessionMeaning, instances_of
-from rpl_optimize.source_meaning.front_end import FrontEnd, front_end_of
+from rpl_optimize.source_meaning.front_end import FrontEnd, front_end_of, line_directive
 from rpl_optimize.source_meaning.judge import Meaning, MeaningJudge
-from rpl_optimize.source_meaning.line_numbers import line_directive
 
 pytestmark = pytest.mark.clang
 

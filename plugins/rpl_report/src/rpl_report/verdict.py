@@ -6,7 +6,7 @@ in at most ten lines, the page numbers all. Sizes are what the run saves if the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -105,7 +105,7 @@ def verdict_of(documents: ReportDocuments, called: Naming, claims: Iterable[Clai
     origin = profile.provenance.origin if profile.provenance else ""
     told = tuple(claims)
     entries = _with_claims(_entries(profile, dag, analysis, called), told)
-    return Verdict(tuple(_advised(entries, analysis)), _ORIGINS.get(origin, ""), _basis(documents))
+    return Verdict(tuple(_advised(entries, analysis)), _ORIGINS.get(origin or "", ""), _basis(documents))
 
 
 def _entries(
@@ -263,7 +263,7 @@ def _advised(entries: Iterable[Entry], analysis: AnalysisDocument) -> Iterator[E
             yield attrs.evolve(entry, **_parts(step))
 
 
-def _parts(step: NextStepPart) -> Mapping[str, str]:
+def _parts(step: NextStepPart) -> Mapping[str, Any]:
     confirming = "; ".join(_confirmation(each) for each in step.confirm)
     return {
         "step": readable(step.text, 500),
@@ -545,7 +545,9 @@ def _basis(documents: ReportDocuments) -> str:
     if stability.runs:
         spread = f", CV {percent(stability.cv, 2)}" if stability.cv is not None else ""
         parts.append("one run" if stability.runs == 1 else f"{stability.runs} runs{spread}")
-    if profile.runtime_exactness == "estimate":
+    if (profile.runtime_source or "").startswith("modelled"):
+        parts.append("times are modelled")
+    elif profile.runtime_exactness == "estimate":
         parts.append("times are estimates from counter passes")
     if dag.status == "available" and dag.sync_info in ("none", "api_names"):
         parts.append("no API calls" if dag.sync_info == "none" else "API calls without arguments")

@@ -22,9 +22,9 @@ RPL_SETTINGS = (_EXECUTABLE,)
 
 @hookimpl
 def rpl_options() -> tuple[CommandOption[Any], ...]:
-    from rpl_rocprofv3.options import ROCPROF
+    from rpl_rocprofv3.options import OPTIONS
 
-    return (ROCPROF,)
+    return OPTIONS
 
 
 @hookimpl

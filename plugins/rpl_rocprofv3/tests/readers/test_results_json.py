@@ -436,3 +436,45 @@ def test_calls_of_a_number_without_a_name_are_kept_as_unknown(write, read, opera
     (trace,) = read(write(dispatches=[traced(1, 1100, 1200)], calls=calls))
     names = [trace.api_functions[number] for number in trace.api_calls.function.tolist()]
     assert names == ["hipLaunchKernel", "unknown"]
+
+
+def replayed(number, replay, values, kernel=1):
+    """A record of one replay of a launch: (counter handle, value) per hardware instance."""
+    return {
+        "thread_id": 7,
+        "dispatch_data": data_of(number, 100, 200, kernel=kernel),
+        "records": [{"counter_id": {"handle": handle}, "value": value} for handle, value in values],
+        "stream_id": {"handle": 0},
+        **({} if replay is None else {"replay_pass": replay}),
+    }
+
+
+def test_a_counter_of_several_replays_counts_once(write, read, codes):
+    """Waves stand in both groups, as a check of the replays: two instances each, never four."""
+    first = [(71, 5.0), (71, 3.0)]
+    second = [(71, 5.0), (71, 3.0), (72, 640.0)]
+    path = write(counters=[replayed(1, 0, first), replayed(1, 1, second)])
+    (trace,) = read(path)
+    assert len(trace.dispatches) == 1
+    sums = {}
+    for counter, value in zip(trace.counters.counter.tolist(), trace.counters.value.tolist(), strict=True):
+        name = trace.counter_names[counter]
+        sums[name] = sums.get(name, 0.0) + value
+    assert sums == {"SQ_WAVES": 8.0, "GRBM_COUNT": 640.0}
+    assert "counter.replays_disagree" not in codes(trace)
+
+
+def test_replays_that_count_other_work_are_told(write, read, codes):
+    path = write(counters=[replayed(1, 0, [(72, 100.0)]), replayed(1, 1, [(72, 300.0)])])
+    (trace,) = read(path)
+    assert codes(trace)["counter.replays_disagree"] == 1
+    assert trace.counters.value.tolist() == [100.0]
+
+
+def test_launches_that_were_not_replayed_are_told_by_kernel(write, read, codes):
+    records = [replayed(1, 0, [(71, 8.0)]), replayed(1, 1, [(72, 1.0)]), replayed(2, 0, [(71, 8.0)])]
+    (trace,) = read(write(counters=records))
+    assert len(trace.dispatches) == 2
+    (told,) = [d for d in trace.diagnostics if d.code == "counter.not_replayed"]
+    assert told.count == 1
+    assert "add" in told.fact

@@ -52,7 +52,7 @@ class SharesPart:
 class JobRankPart:
     """One rank; ``rank`` counts by machine, GPU and process. Times as in ``SharesPart``, in nanoseconds.
 
-    ``wait_ns`` is that with every clock in the middle of what is known of it, ``wait_least_ns`` and
+    ``wait_ns`` is that with every clock where the ends of collectives put it, ``wait_least_ns`` and
     ``wait_most_ns`` hold for any. ``last`` counts the operations to which it came last for sure, of which
     ``last_by_kernel`` because its kernels took longer than the median rank's, ``last_by_host`` because its
     GPU had nothing to do for longer; ``last_or_clock`` those to which it came last or a clock is off.
@@ -87,8 +87,8 @@ class JobRankPart:
 class JobCollectivePart:
     """``wait_ns`` of all ranks together, a part of ``total_ns``; null with ``wait_reason``.
 
-    ``matched_by``: which launches are one operation, ``launch_order`` for the n-th launch of the kernel.
-    ``exactness`` is that of the waits.
+    ``matched_by``: which launches are one operation: the n-th of each rank in a ``communicator`` and of a
+    size where these are recorded, else the n-th of the kernel. ``exactness`` is that of the waits.
     """
 
     name: str
@@ -101,7 +101,9 @@ class JobCollectivePart:
     wait_ns: int | None
     wait_least_ns: int | None
     wait_most_ns: int | None
-    matched_by: Literal["launch_order"]
+    matched_by: Literal["communicator", "launch_order"]
+    communicator: str | None
+    elements: int | None
     exactness: Literal["lower_bound", "estimate"] | None
     wait_reason: str | None
 

@@ -72,7 +72,11 @@ def join_counters(recording: Recording, rules: JoinRules = _NO_RULES) -> JoinedC
         return JoinedCounters({})
     joint = number_dispatches(traces)
     columns, report = joint_columns(traces, joint, rules)
-    return JoinedCounters(_split_by_kernel(columns, joint), report.diagnostics())
+    kernels = _split_by_kernel(columns, joint)
+    if len(traces) == 1:  # with a pass per group every launch has all of them
+        kernels = {name: _turns_joined(kernel) for name, kernel in kernels.items()}
+        report.turns = sum(kernel.in_turns for kernel in kernels.values())
+    return JoinedCounters(kernels, report.diagnostics())
 
 
 def joint_columns(
@@ -164,6 +168,42 @@ def _merge_column(
         report.add_differences(name, difference[difference > AGREEMENT_TOLERANCE])
         merged[one.rows] = np.where(np.isnan(current), other, current)
     return merged
+
+
+def _turns_joined(kernel: KernelCounters) -> KernelCounters:
+    """``kernel`` with the n-th launch of every group of counters in row n, where groups took turns.
+
+    They did where launches read different counters and none read those of another one and more: a launch
+    that lost readings has a part of what others have.
+    """
+    names = list(kernel.columns)
+    if not names:
+        return kernel
+    read = ~np.isnan(np.stack([kernel.columns[name] for name in names]))
+    patterns, first, of_launch = np.unique(read.T, axis=0, return_index=True, return_inverse=True)
+    whole = [
+        number
+        for number in np.argsort(first).tolist()
+        if not any(_is_part(patterns[number], other) for other in patterns)
+    ]
+    if len(whole) < 2:
+        return kernel
+    launches = [np.flatnonzero(of_launch.reshape(-1) == number) for number in whole]
+    shortest = min(len(own) for own in launches)
+    # A counter that stands in several groups is taken from the first of them, never added up.
+    group = {
+        name: next(place for place, number in enumerate(whole) if patterns[number][row])
+        for row, name in enumerate(names)
+        if any(patterns[number][row] for number in whole)
+    }
+    columns = {name: np.full(kernel.launches, np.nan) for name in group}
+    for name, place in group.items():
+        columns[name][:shortest] = kernel.columns[name][launches[place][:shortest]]
+    return KernelCounters(kernel.name, kernel.launches, columns, in_turns=True)
+
+
+def _is_part(pattern: NDArray[np.bool_], other: NDArray[np.bool_]) -> bool:
+    return bool((pattern <= other).all() and (pattern != other).any())
 
 
 def _split_by_kernel(columns: dict[str, NDArray[np.float64]], joint: JointRows) -> dict[str, KernelCounters]:

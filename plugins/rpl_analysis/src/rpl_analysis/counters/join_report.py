@@ -26,6 +26,7 @@ class JoinReport:
     incomplete: int = 0
     nameless: int = 0
     geometry: int = 0
+    turns: int = 0  # kernels whose counter groups took turns
     wave_diagnostics: list[Diagnostic] = attrs.field(factory=list)
     differing: dict[str, float] = attrs.field(factory=dict)
 
@@ -90,6 +91,14 @@ class JoinReport:
                 "repeated readings of one counter for one dispatch: the first is used, none are added",
                 cause="a profiler build that replays a dispatch once per pass",
                 count=self.repeated,
+            ),
+            Diagnostic(
+                "counters.turns_joined",
+                "groups of counters took turns from launch to launch of these kernels: their figures join"
+                " different launches, and are estimates",
+                Severity.INFO,
+                remedy="collect all groups of each launch: a run per group, or kernel replay",
+                count=self.turns,
             ),
             Diagnostic(
                 "counters.unknown_kernel",

@@ -41,12 +41,16 @@ class KernelCounters:
     """All counter values of one kernel over all counter passes.
 
     ``columns`` maps a counter name as recorded to one value per dispatch (sum over hardware instances),
-    NaN where it was not read. Row i of every column is the same dispatch: same process, GPU and occurrence.
+    NaN where it was not read. Row i of every column is the same dispatch: same process, GPU and occurrence,
+    but for counters ``in_turns``.
     """
 
     name: str
     launches: int
     columns: Mapping[str, NDArray[np.float64]]
+    #: No launch has all counters, because groups of them took turns: row i joins the i-th launch of each
+    #: group, and all figures are estimates.
+    in_turns: bool = False
 
     def recorded_name(self, counter: str) -> str | None:
         """The recorded column for a counter: ``X_sum``, else ``X`` (summed instance rows), else ``None``.

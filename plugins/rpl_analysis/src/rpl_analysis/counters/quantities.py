@@ -21,6 +21,7 @@ from rpl_analysis.counters.sums_of_quantities import add_up
 from rpl_core.errors import BadDataError
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.metric import Metric
+from rpl_core.model.origin import Exactness
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,6 +80,8 @@ class _Solver:
             outcome = evaluate_formula(formula, self.kernel, self.constants)
             if outcome is None:
                 continue
+            if self.kernel.in_turns:
+                outcome = _of_some_launches(outcome)
             self._note_clamping(quantity, outcome)
             return _as_value(quantity, formula, outcome, self._absent(quantity, outcome), self.origin)
         return None
@@ -125,6 +128,14 @@ class _Solver:
                     remedy="read them in one pass",
                 )
             )
+
+
+def _of_some_launches(outcome: FormulaOutcome) -> FormulaOutcome:
+    """Each counter is of some launches of the kernel, and others of other ones: that bounds nothing."""
+    if outcome.value is None:
+        return outcome
+    value = outcome.value if outcome.upper is None else (outcome.value + outcome.upper) / 2
+    return attrs.evolve(outcome, value=value, upper=None, exactness=Exactness.ESTIMATE)
 
 
 def _as_value(

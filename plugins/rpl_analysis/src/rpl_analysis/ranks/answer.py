@@ -86,7 +86,7 @@ def answer_of(
     waits = [find_waits(match, job.node, clocks) for match in job.matches]
     job_ns = None
     if clocks.reason is None:
-        offset = clocks.middle_ns[job.node]
+        offset = clocks.likely_ns[job.node]
         begins = np.array([rank.begin_ns for rank in ranks]) + offset
         job_ns = int((np.array([rank.end_ns for rank in ranks]) + offset).max() - begins.min())
     times = _times(job, waits, job_ns)
@@ -209,7 +209,9 @@ def _collectives(job: JobSummary, waits: Sequence[Waits]) -> tuple[JobCollective
                 wait_ns=int(found.wait_ns.sum()) if known else None,
                 wait_least_ns=int(found.least_ns.sum()) if known else None,
                 wait_most_ns=int(found.most_ns.sum()) if known else None,
-                matched_by="launch_order",
+                matched_by="launch_order" if kind.communicator is None else "communicator",
+                communicator=kind.communicator,
+                elements=kind.elements,
                 exactness=("lower_bound" if sure and kind.waits_for_all else "estimate") if known else None,
                 wait_reason=found.reason,
             )
@@ -447,7 +449,7 @@ def _picture(job: JobSummary, job_ns: int | None) -> PicturePart | None:
     shift = max(rank.strip.shift for rank in job.ranks)
     while (job_ns >> shift) + 2 > _PICTURE_COLUMNS:
         shift += 1
-    offset = job.clocks.middle_ns[job.node]
+    offset = job.clocks.likely_ns[job.node]
     begin = min(rank.begin_ns + int(own) for rank, own in zip(job.ranks, offset, strict=True)) >> shift
     columns = (job_ns >> shift) + 2
     per_row = -(-len(job.ranks) // _PICTURE_ROWS)

@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,76 +67,70 @@ class Gathered:
     kept: int
 
 
-@frozen
-class _Recording:
-    files: tuple[Path, ...]
-    name: str  # what the user calls it by
-
-    @property
-    def key(self) -> str:
-        """Of its summary: the place of the recording, whatever it is called from."""
-        return hashlib.sha256(str(self.files[0].resolve()).encode()).hexdigest()[:24]
+#: What a reader reads together.
+_Files = tuple[Path, ...]
 
 
 def gather(
     paths: Sequence[Path], request: GatherRequest, session: Session, step: Callable[[str], None]
 ) -> Gathered:
     """The summaries of all recordings in ``paths``. One that can't be read costs itself and is named."""
-    recordings, missing = _find(paths, session)
-    saved: dict[str, SavedSummary] = {}
-    for recording in recordings:
-        kept = _kept(request.store / f"{recording.key}.npz", recording)
-        if kept is not None:
-            saved[recording.name] = kept
-    before = len(saved)
-    waiting = [recording for recording in recordings if recording.name not in saved]
-    done = before
-    for recording, problem in _summed_up(waiting, request, session):
-        done += 1
-        step(f"{recording.name} ({done} of {len(recordings)})")
+    files = expand(paths)
+    kept = _kept(request.store, files)
+    known = {file for own in kept for file in own}
+    left = [file for file in files if file not in known]
+    recordings, others = _find(left, paths, known, session)
+    saved = dict(kept)
+    problems = []
+    for done, (recording, problem) in enumerate(_summed_up(recordings, request, session), 1):
+        step(f"{recording[0].name} ({done} of {len(recordings)})")
         try:
             if problem is not None:
                 raise BadDataError(problem)
-            saved[recording.name] = load_summary(request.store / f"{recording.key}.npz")
+            saved[recording] = load_summary(_place(request.store, recording))
         except RplError as error:
-            missing.append(MissingRankPart(recording.name, error.fact))
-    named = [(recording.name, saved[recording.name]) for recording in recordings if recording.name in saved]
-    if not named:
-        reasons = {one.reason for one in missing}
+            problems.append((recording, error.fact))
+    if not saved:
+        reasons = {reason for _, reason in problems}
         raise BadDataError(
             f"none of {counted(len(recordings), 'recording')} can be read: {min(reasons)}",
             next_step="`rpl analyze RECORDING` says more of one",
         )
-    return _gathered(named, missing, len(saved) - before, before)
+    return _gathered(saved, [*others, *problems], kept=len(kept))
 
 
 def gather_kept(folder: Path) -> Gathered:
     """The summaries that an earlier analysis left in ``folder``; a recording that changed is missing."""
-    named, missing = [], []
     found = [load_summary(path) for path in sorted(folder.glob("*.npz"))]
     if not found:
         raise MissingError(f"{folder} holds no summary of a rank", next_step="name the recordings")
-    sets = [[Path(file.path) for file in saved.files] for saved in found]
-    for saved, files, name in zip(found, sets, _names(sets), strict=True):
-        if all(file.is_file() for file in files) and not is_of(saved, files):
-            missing.append(MissingRankPart(name, "it changed after it was summed up: name the recordings"))
+    saved, changed = {}, []
+    for one in found:
+        files = tuple(Path(file.path) for file in one.files)
+        if all(file.is_file() for file in files) and not is_of(one, files):
+            changed.append((files, "it changed after it was summed up: name the recordings"))
         else:
-            named.append((name, saved))
-    return _gathered(named, missing, 0, len(named))
+            saved[files] = one
+    return _gathered(saved, changed, kept=len(saved))
 
 
 def _gathered(
-    named: Sequence[tuple[str, SavedSummary]], missing: list[MissingRankPart], read: int, kept: int
+    saved: Mapping[_Files, SavedSummary], problems: Sequence[tuple[_Files, str]], *, kept: int
 ) -> Gathered:
+    sets = [*sorted(saved), *(files for files, _ in problems)]
+    names = dict(zip(sets, _names(sets), strict=True))
     ranks = tuple(
-        attrs.evolve(rank, identity=attrs.evolve(rank.identity, recording=name))
-        for name, one in named
-        for rank in one.ranks
+        attrs.evolve(rank, identity=attrs.evolve(rank.identity, recording=names[files]))
+        for files in sorted(saved)
+        for rank in saved[files].ranks
     )
-    empty = [MissingRankPart(name, "it launched no kernel") for name, one in named if not one.ranks]
-    holes = _holes(numbers_in([*(name for name, _ in named), *(one.recording for one in missing)]))
-    gone = [MissingRankPart(f"number {hole}", "no recording has this number") for hole in holes]
-    return Gathered(ranks, tuple(sorted((*missing, *empty, *gone), key=lambda m: m.recording)), read, kept)
+    missing = [MissingRankPart(names[files], reason) for files, reason in problems]
+    missing += [
+        MissingRankPart(names[files], "it launched no kernel") for files in saved if not saved[files].ranks
+    ]
+    holes = _holes(numbers_in(list(names.values())))
+    missing += [MissingRankPart(f"number {hole}", "no recording has this number") for hole in holes]
+    return Gathered(ranks, tuple(sorted(missing, key=lambda one: one.recording)), len(saved) - kept, kept)
 
 
 def numbers_in(names: Sequence[str]) -> list[int]:
@@ -156,21 +151,24 @@ def _holes(numbers: Sequence[int]) -> list[int]:
     return sorted(set(range(min(there), max(there))) - there)
 
 
-def _find(paths: Sequence[Path], session: Session) -> tuple[list[_Recording], list[MissingRankPart]]:
-    """What a reader reads together is one recording. What is like the others but unreadable is missing."""
-    files = expand(paths)
+def _find(
+    files: Sequence[Path], named: Sequence[Path], known: Collection[Path], session: Session
+) -> tuple[list[_Files], list[tuple[_Files, str]]]:
+    """What a reader reads together is one recording. What is like the others but unreadable has a reason.
+
+    ``known`` files are summed up already.
+    """
     readers = session.host.catalog.readers().contributions
     claims = claim_files(files, readers)
-    require_readable(claims, paths, has_readers=bool(readers))
-    sets = sorted(part.paths for claim in claims.readable for part in _parts(claim))
-    suffixes = {path.suffix for one in sets for path in one}
+    if not known:
+        require_readable(claims, named, has_readers=bool(readers))
+    found = sorted(part.paths for claim in claims.readable for part in _parts(claim))
+    suffixes = {path.suffix for one in (known, *found) for path in one}
     refused = [(one.paths, one.refusal or "") for one in claims.refused]
-    like = [((path,), "no reader knows it") for path in claims.unknown if path.suffix in suffixes]
-    others = [*refused, *like]
-    names = _names([*sets, *(own for own, _ in others)])
-    found = [_Recording(tuple(one), name) for one, name in zip(sets, names, strict=False)]
-    lost = zip(names[len(sets) :], others, strict=True)
-    return found, [MissingRankPart(name, reason) for name, (_, reason) in lost]
+    return found, [
+        *refused,
+        *(((path,), "no reader knows it") for path in claims.unknown if path.suffix in suffixes),
+    ]
 
 
 def _parts(claim: Claim) -> tuple[InputSet, ...]:
@@ -188,19 +186,27 @@ def _names(sets: Sequence[Sequence[Path]]) -> list[str]:
     return [Path(os.path.relpath(path, root)).as_posix() for path in first]
 
 
-def _kept(path: Path, recording: _Recording) -> SavedSummary | None:
-    if not path.is_file():
-        return None
-    try:
-        saved = load_summary(path)
-    except BadDataError:  # of another version, or damaged: the recording is there
-        return None
-    return saved if is_of(saved, recording.files) else None
+def _place(store: Path, files: _Files) -> Path:
+    """Of the summary: by the place of the recording, whatever it is called from."""
+    return store / f"{hashlib.sha256(str(files[0].resolve()).encode()).hexdigest()[:24]}.npz"
+
+
+def _kept(store: Path, files: Sequence[Path]) -> dict[_Files, SavedSummary]:
+    """Of recordings among ``files`` that are as they were summed up; what can't be read is made again."""
+    named = {str(file.resolve()): file for file in files}
+    kept = {}
+    for path in sorted(store.glob("*.npz")):
+        with suppress(BadDataError, KeyError):  # of another version, damaged, or of other recordings
+            saved = load_summary(path)
+            own = tuple(named[file.path] for file in saved.files)
+            if own and is_of(saved, own):
+                kept[own] = saved
+    return kept
 
 
 def _summed_up(
-    recordings: Sequence[_Recording], request: GatherRequest, session: Session
-) -> Iterator[tuple[_Recording, str | None]]:
+    recordings: Sequence[_Files], request: GatherRequest, session: Session
+) -> Iterator[tuple[_Files, str | None]]:
     """Each recording when its summary is written, or with the reason why it is not."""
     if not recordings:
         return
@@ -214,7 +220,7 @@ def _summed_up(
         number: Task(number, sum_up, _argument(recording, request.store, plugins))
         for number, recording in enumerate(recordings)
     }
-    size = sum(path.stat().st_size for recording in recordings for path in recording.files)
+    size = sum(path.stat().st_size for recording in recordings for path in recording)
     jobs = request.jobs or _usual_jobs(len(tasks), size)
     if jobs == 1 and request.cluster is None and request.executor is None:
         for number, task in tasks.items():
@@ -249,11 +255,10 @@ def _usual_jobs(tasks: int, size: int) -> int:
     return max(1, min(len(os.sched_getaffinity(0)), pages // _BYTES_OF_A_JOB, tasks))
 
 
-def _argument(recording: _Recording, store: Path, plugins: Mapping[str, Any]) -> str:
-    files = [str(path.resolve()) for path in recording.files]
-    return json.dumps(
-        {"files": files, "summary": str((store / f"{recording.key}.npz").resolve()), "plugins": plugins}
-    )
+def _argument(recording: _Files, store: Path, plugins: Mapping[str, Any]) -> str:
+    files = [str(path.resolve()) for path in recording]
+    place = str(_place(store, recording).resolve())
+    return json.dumps({"files": files, "summary": place, "plugins": plugins})
 
 
 def _problem_here(task: Task) -> str | None:

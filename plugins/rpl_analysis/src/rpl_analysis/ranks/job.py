@@ -63,18 +63,16 @@ class Clocks:
     """Per machine, by the order of ranks: at least and at most so much is added to its times.
 
     The first machine's clock is the common one. With ``reason`` nothing bounds some clock. ``assumed``: they
-    rest on collectives of which nobody knows that they wait for all.
+    rest on collectives of which nobody knows that they wait for all. ``likely_ns`` lies between: ranks leave
+    a collective at about the same time, so it is the median difference of their ends.
     """
 
     nodes: tuple[str, ...]
     least_ns: Int64Column
     most_ns: Int64Column
+    likely_ns: Int64Column
     reason: str | None = None
     assumed: bool = False
-
-    @property
-    def middle_ns(self) -> Int64Column:
-        return self.least_ns + (self.most_ns - self.least_ns) // 2
 
     @property
     def width_ns(self) -> int:
@@ -107,29 +105,30 @@ class JobSummary:
 
     @cached_property
     def matches(self) -> tuple[Match, ...]:
-        """By name. The n-th launch of a kernel on each rank is one operation."""
-        names = sorted({c.name for rank in self.ranks for c in rank.collectives})
-        return tuple(self._match(name) for name in names)
-
-    def _match(self, name: str) -> Match:
-        rows, parts, collective = [], [], None
+        """The n-th launch on each rank is one operation: of a communicator and a size, else of a kernel."""
+        places: dict[tuple[str, str, int], list[tuple[int, int]]] = {}
         for row, rank in enumerate(self.ranks):
-            for kind, known in enumerate(rank.collectives):
-                if known.name == name:
-                    own = rank.operations
-                    gap = own.begin_ns - np.maximum.accumulate(np.append(rank.begin_ns, own.end_ns))[:-1]
-                    picked = own.kind == kind
-                    columns = (own.begin_ns, own.end_ns, own.exposed_ns, own.work_ns)
-                    rows.append(row)
-                    parts.append([*(c[picked] for c in columns), np.maximum(gap - own.work_ns, 0)[picked]])
-                    collective = known
-        assert collective is not None
+            for kind, one in enumerate(rank.collectives):
+                key = (one.name, one.communicator or "", -1 if one.elements is None else one.elements)
+                places.setdefault(key, []).append((row, kind))
+        return tuple(self._match(places[key]) for key in sorted(places))
+
+    def _match(self, places: Sequence[tuple[int, int]]) -> Match:
+        rows, parts = [row for row, _ in places], []
+        for row, kind in places:
+            rank = self.ranks[row]
+            own, picked = rank.operations, rank.operations.kind == kind
+            gap = own.begin_ns - np.maximum.accumulate(np.append(rank.begin_ns, own.end_ns))[:-1]
+            columns = (own.begin_ns, own.end_ns, own.exposed_ns, own.work_ns)
+            parts.append([*(c[picked] for c in columns), np.maximum(gap - own.work_ns, 0)[picked]])
+        collective = self.ranks[rows[0]].collectives[places[0][1]]
         calls = np.array([part[0].size for part in parts], np.int64)
         total = np.array([int((part[1] - part[0]).sum()) for part in parts], np.int64)
         reason = _why_unpaired(calls)
         nothing = np.zeros((len(rows), 0), np.int64)
-        columns = [nothing] * 5 if reason else [np.stack(column) for column in zip(*parts, strict=True)]
-        begin, end, exposed, work, host = columns
+        begin, end, exposed, work, host = (
+            [nothing] * 5 if reason else [np.stack(column) for column in zip(*parts, strict=True)]
+        )
         return Match(
             collective, np.array(rows, np.int64), calls, total, begin, end, exposed, work, host, reason
         )
@@ -168,7 +167,9 @@ class JobSummary:
                 f"the clocks of {free} of {len(nodes)} machines are not bounded: no collective that all of"
                 " them launched equally often connects them"
             )
-        return Clocks(nodes, *((least * 0, most * 0) if reason else (least, most)), reason=reason)
+        if reason is not None:
+            return Clocks(nodes, least * 0, most * 0, least * 0, reason)
+        return Clocks(nodes, least, most, np.clip(_likely(pairs, least, most), least, most))
 
 
 def _extremes(match: Match, node: Int64Column) -> tuple[Int64Column, Int64Column, Int64Column]:
@@ -177,6 +178,18 @@ def _extremes(match: Match, node: Int64Column) -> tuple[Int64Column, Int64Column
     opens = np.flatnonzero(np.diff(own, prepend=-1))
     begins = np.maximum.reduceat(match.begin_ns, opens, axis=0)
     return own[opens], begins, np.minimum.reduceat(match.end_ns, opens, axis=0)
+
+
+def _likely(
+    pairs: Sequence[tuple[Int64Column, Int64Column, Int64Column]], least: Int64Column, most: Int64Column
+) -> Int64Column:
+    """Offsets by the ends of operations that the first machine takes part in; else the middle."""
+    likely = least + (most - least) // 2
+    ends = [(present, first_end) for present, _, first_end in pairs if present[0] == 0]
+    if ends:
+        present, first_end = max(ends, key=lambda pair: pair[1].size)
+        likely[present] = np.median(first_end[0] - first_end, axis=1).astype(np.int64)
+    return likely
 
 
 def _why_unpaired(calls: Int64Column) -> str | None:
@@ -197,7 +210,7 @@ def merge_jobs(jobs: Sequence[JobSummary]) -> JobSummary:
 class Waits:
     """Who waited in a matched collective, per rank of ``rows``, and who came last.
 
-    ``wait_ns`` is that under the middle of the clocks' offsets, between ``least_ns`` and ``most_ns`` under
+    ``wait_ns`` is that under the likely offsets of the clocks, between ``least_ns`` and ``most_ns`` under
     any. ``each_ns`` has the wait of each rank in each operation. ``last`` is the row among the match's ranks
     that came last to each operation, ``settled`` whether it did under every offset.
     """
@@ -221,7 +234,7 @@ def find_waits(match: Match, node: Int64Column, clocks: Clocks) -> Waits:
         reason = compare_arrivals(list(match.begin_ns), list(match.end_ns)).reason
     if reason is not None:
         return Waits(nothing, nothing, nothing, nothing, nothing, nothing.astype(np.bool_), reason)
-    begin = match.begin_ns + clocks.middle_ns[own, None]
+    begin = match.begin_ns + clocks.likely_ns[own, None]
     last = begin.max(axis=0)
     each = last - begin
     latest = begin.argmax(axis=0)

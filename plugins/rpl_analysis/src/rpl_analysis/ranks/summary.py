@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
 from rpl_analysis.critical_path.intervals import merge_intervals
@@ -17,6 +18,7 @@ from rpl_analysis.phases.report import phase_report
 from rpl_analysis.ranks.digest import KernelTimes, times_of
 from rpl_analysis.ranks.recognise import collectives_among
 from rpl_analysis.ranks.report import rank_keys
+from rpl_core.model.calls import COLLECTIVES, CollectiveLaunch
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Collective", "Operations", "RankIdentity", "RankSummary", "Strip", "summarise"]
 
+#: Recorded operations that no rank gets past before all have come, as libraries call them without "_".
+_WAIT_FOR_ALL = ("allreduce", "allgather", "reducescatter", "alltoall", "barrier")
 #: The picture of a rank has at most so many columns (chosen).
 _MOST_COLUMNS = 512
 
@@ -54,12 +58,17 @@ class RankIdentity:
 
 @frozen
 class Collective:
-    """A kernel that communicates. ``waits_for_all``: no rank gets past it before every rank has come."""
+    """A kernel that communicates. ``waits_for_all``: no rank gets past it before every rank has come.
+
+    ``communicator`` (the group of ranks) and ``elements`` (the size) only where they are recorded.
+    """
 
     name: str
     operation: str
     rule: str
     waits_for_all: bool
+    communicator: str | None = None
+    elements: int | None = None
 
 
 @frozen(eq=False)
@@ -135,6 +144,7 @@ def summarise(trace: Trace, recording: str, rules: Iterable[CollectiveRule]) -> 
     lengths = process_lengths(trace, work)
     phases = phase_report(trace, 0) if len(keys) == 1 else None
     marked = tuple((p.name, p.ranges, p.host_ns, p.kernel_ns) for p in phases.phases) if phases else ()
+    recorded = _recorded(trace)
     summaries = []
     for position, (process, agent) in enumerate(keys):
         own = work if len(keys) == 1 and bool((rank == 0).all()) else work.pick(rank == position)
@@ -155,25 +165,67 @@ def summarise(trace: Trace, recording: str, rules: Iterable[CollectiveRule]) -> 
             "critical_path_ns": lengths[process],
             "phases": marked,
         }
-        summaries.append(_summary(own, found, identity, about))
+        summaries.append(_summary(own, _collectives(own, found, recorded.get(process, {})), identity, about))
     return tuple(summaries)
 
 
+def _recorded(trace: Trace) -> dict[int, dict[int, CollectiveLaunch]]:
+    """By process and correlation id, what is recorded of launches of collectives."""
+    process = {(owner.guid, owner.pid): number for number, owner in enumerate(trace.processes)}
+    recorded: dict[int, dict[int, CollectiveLaunch]] = {}
+    for launch in trace.extras.get(COLLECTIVES, ()):
+        number = process.get((launch.guid, launch.pid)) if isinstance(launch, CollectiveLaunch) else None
+        if number is not None:
+            recorded.setdefault(number, {})[launch.correlation_id] = launch
+    return recorded
+
+
+def _collectives(
+    work: WorkNodes, rules: Mapping[int, CollectiveRule], recorded: Mapping[int, CollectiveLaunch]
+) -> tuple[Int64Column, tuple[Collective, ...]]:
+    """For each row of ``work`` the place of its collective, -1 for other work; and the collectives."""
+    kind = np.full(len(work), -1, np.int64)
+    known: dict[tuple[int, CollectiveLaunch | None], int] = {}
+    found: list[Collective] = []
+    candidates = np.isin(work.symbol, list(rules))
+    if recorded:
+        candidates |= np.isin(work.correlation_id, list(recorded))
+    for row in np.flatnonzero(candidates & ~work.is_copy).tolist():
+        symbol, launch = int(work.symbol[row]), recorded.get(int(work.correlation_id[row]))
+        alike = None if launch is None else attrs.evolve(launch, correlation_id=0)
+        if (symbol, alike) not in known:
+            known[symbol, alike] = len(found)
+            found.append(_collective(work.symbol_names[symbol], rules.get(symbol), launch))
+        kind[row] = known[symbol, alike]
+    return kind, tuple(found)
+
+
+def _collective(name: str, rule: CollectiveRule | None, launch: CollectiveLaunch | None) -> Collective:
+    if launch is None:
+        assert rule is not None
+        return Collective(name, rule.operation, rule.id, rule.waits.value == "all")
+    said = launch.operation.lower().replace("_", "")
+    waits = any(operation in said for operation in _WAIT_FOR_ALL)
+    return Collective(
+        name, launch.operation, rule.id if rule else "recorded", waits, launch.communicator, launch.elements
+    )
+
+
 def _summary(
-    work: WorkNodes, rules: Mapping[int, CollectiveRule], identity: RankIdentity, about: dict[str, Any]
+    work: WorkNodes,
+    collectives: tuple[Int64Column, tuple[Collective, ...]],
+    identity: RankIdentity,
+    about: dict[str, Any],
 ) -> RankSummary:
     kernels = ~work.is_copy
-    talks = np.zeros(len(work.symbol_names), np.bool_)
-    talks[list(rules)] = True
-    collective = talks[work.symbol]
+    kind, found = collectives
+    collective = kind >= 0
     begin, end = work.begin_ns, work.end_ns
     computing = merge_intervals(begin[kernels & ~collective], end[kernels & ~collective])
     other = computing if kernels.all() else merge_intervals(begin[~collective], end[~collective])
     either = merge_intervals(begin[kernels], end[kernels])
     everything = either if kernels.all() else merge_intervals(begin, end)
     rows = np.flatnonzero(collective)
-    symbols = sorted(set(work.symbol[rows].tolist()))
-    kind = np.searchsorted(symbols, work.symbol[rows]).astype(np.int64)
     first, last = begin[rows], end[rows]
     # A collective beside another one has no time between them: what ran before it counts once.
     before = np.maximum.accumulate(np.append(begin[:1], last))[:-1]
@@ -189,13 +241,10 @@ def _summary(
         kernels_busy_ns=_length(either),
         computing_ns=_length(computing),
         communicating_ns=_length(merge_intervals(first, last)),
-        collectives=tuple(
-            Collective(work.symbol_names[s], rules[s].operation, rules[s].id, rules[s].waits.value == "all")
-            for s in symbols
-        ),
+        collectives=found,
         kernels=times_of(work.symbol_names, work.symbol[kernels], (end - begin)[kernels]),
         operations=Operations(
-            kind=kind,
+            kind=kind[rows],
             begin_ns=first,
             end_ns=last,
             exposed_ns=last - first - (into_computing(last) - into_computing(first)),

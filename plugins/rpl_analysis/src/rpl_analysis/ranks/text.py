@@ -66,7 +66,9 @@ def _collectives(job: RankJob) -> Iterator[str]:
         operations = "differs" if part.operations is None else f"{part.operations:,}"
         rows.append((shorten(names[part.name], _WIDTH), str(part.ranks), operations, each, waiting))
     yield ""
-    columns = ("collective (n-th launch of each rank)", "ranks", "operations", "time per rank", "waiting")
+    order = all(part.communicator is None for part in job.collectives)
+    title = "collective (n-th launch of each rank)" if order else "collective (by communicator and size)"
+    columns = (title, "ranks", "operations", "time per rank", "waiting")
     yield format_table(columns, rows, right=columns[1:]).rstrip("\n")
     reason = next((c.wait_reason for c in job.collectives[:_ROWS] if c.wait_reason), None)
     if reason is not None:

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_att.analysis.occupancy import busiest_target
-from rpl_att.collector.command_line import Target, aimed_at, target_of, trace_command
-from rpl_att.collector.log_findings import AttLogWatch
-from rpl_att.collector.settings import AttSettings
-from rpl_att.decoder_library import REMEDY, find_decoder
+from rpl_att.analysis.utilisation import busiest_target
+from rpl_att.collector.command_line import AttLogWatch, Target, aimed_at, target_of, trace_command
 from rpl_att.options import DEEP_ANALYSIS, DEEP_TIMEOUT, DEEP_TOP
 from rpl_att.reading.folder import TraceFolder
 from rpl_att.reading.occupancy_events import read_occupancy
 from rpl_att.reading.raw_files import files_beside, is_raw_file
+from rpl_att.settings import REMEDY, AttSettings, find_decoder
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
 from rpl_core.model.diagnostic import Diagnostic, Severity

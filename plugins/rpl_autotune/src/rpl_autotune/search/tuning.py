@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_autotune.cache.store import CachedReading, CacheKey
+from rpl_autotune.cache import CachedReading, CacheKey
 from rpl_autotune.contracts.autotune import DevicePart, EvaluationPart
-from rpl_autotune.evaluation.digests import command_digest
+from rpl_autotune.evaluation.templates import command_digest
 from rpl_autotune.interfaces.job import Job, Outcome, Reading
 from rpl_autotune.interfaces.strategy import Evaluated, Proposed, StrategyRequest
 from rpl_core.errors import ApplicationError, BadDataError, PluginError
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from rpl_autotune.contracts.autotune import EndName, PhaseName
     from rpl_autotune.interfaces.job import Variant
     from rpl_autotune.interfaces.strategy import Search
-    from rpl_autotune.search.request import TuningRequest, TuningTools
-    from rpl_autotune.search.workers import JobWorkers
+    from rpl_autotune.search.request import JobWorkers, TuningRequest, TuningTools
 
 
 # Devices of one search: whose times count as they are, and by what those of others are corrected.

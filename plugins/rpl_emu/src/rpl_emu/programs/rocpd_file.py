@@ -19,7 +19,7 @@ from rpl_core.errors import RplError
 from rpl_core.model.origin import ORIGIN_MARK, Origin
 from rpl_core.process.storage import storage_error
 from rpl_emu.amd_counters import amd_counters
-from rpl_emu.programs.device import DEVICE, PRODUCT
+from rpl_emu.programs.software_gpu import DEVICE, PRODUCT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -110,8 +110,7 @@ class EmulatedReplayer(Replayer):
     def _result(
         self, memory: PlainMemory, request: ReplayRequest, told: Any, folder: Path, begin: int
     ) -> ReplayResult:
-        from rpl_emu.replay.inputs import finding
-        from rpl_emu.replay.plan_file import read_changes
+        from rpl_emu.replay.inputs import finding, read_changes
         from rpl_vmreplay.capture.plain_memory import reproduction
 
         written = read_changes(folder / "written")
@@ -151,7 +150,7 @@ class EmulatedReplayer(Replayer):
 
 def _isa_problem(capture: Capture, request: ReplayRequest) -> str | None:
     """Which of the capture's word, its code and what takes its place is not for the emulator."""
-    from rpl_vmreplay.capture.isa import isa_problem
+    from rpl_vmreplay.capture.wholeness import isa_problem
     from rpl_vmreplay.replay.captured_code import captured_code, target_of
 
     parts = [
@@ -165,7 +164,7 @@ def _isa_problem(capture: Capture, request: ReplayRequest) -> str | None:
 
 def _run(memory: PlainMemory, request: ReplayRequest, folder: Path) -> Answer:
     from rpl_emu.native_program import call
-    from rpl_emu.replay.plan_file import write_edits, write_plan
+    from rpl_emu.replay.inputs import write_edits, write_plan
 
     write_plan(memory, folder / "plan", request.code_object)
     launches = request.iterations + request.warm_ups
@@ -253,7 +252,7 @@ def _changed(before: bytes, layers: tuple[list[Change], ...], wanted: MemoryRang
 
 
 def _accesses(folder: Path, written: list[Change]) -> AccessLog:
-    from rpl_emu.replay.plan_file import read_ranges
+    from rpl_emu.replay.inputs import read_ranges
 
     return AccessLog(
         tuple(MemoryRange(*one) for one in read_ranges(folder / "read_first.ranges")),

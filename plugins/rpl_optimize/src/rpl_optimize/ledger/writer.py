@@ -19,16 +19,17 @@ from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
 from rpl_core.process.storage import storage_error
 from rpl_core.text.safety import encodable
 from rpl_core.values import frozen
-from rpl_optimize.ledger.events import CONTRACTS, LedgerEvent
-from rpl_optimize.ledger.line import (
+from rpl_optimize.ledger.lines import (
+    CONTRACTS,
     FIRST_PREVIOUS,
     MAX_LINE_BYTES,
     TIME_FORMAT,
     LedgerEntry,
+    LedgerEvent,
     encode,
     make_entry,
+    read_ledger,
 )
-from rpl_optimize.ledger.read import read_ledger
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_codeobject.comparing.compare import compare_code_objects
-from rpl_codeobject.comparing.other_code import other_code_changes, position_free
-from rpl_codeobject.instructions.cooperation import cooperation_changes, cooperation_of
-from rpl_codeobject.instructions.disassembly import disassemble
-from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instructions
+from rpl_codeobject.comparing import compare_code_objects, other_code_changes, position_free
+from rpl_codeobject.cooperation import cooperation_changes, cooperation_of
+from rpl_codeobject.disassembly import IsaVerdict, compare_instructions, disassemble
 from rpl_codeobject.kernel_names import is_instance
 from rpl_codeobject.occupancy import ArchitectureOf, LaunchAssumption
 from rpl_core.errors import RplError
@@ -26,12 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rpl_analysis.contracts.profile import ProfileDocument
-    from rpl_codeobject.comparing.difference import AbiDiff, Difference
-    from rpl_codeobject.instructions.disassembly import Instruction
-    from rpl_codeobject.instructions.isa_diff import IsaDiff
+    from rpl_codeobject.comparing import AbiDiff, Difference
+    from rpl_codeobject.disassembly import Instruction, IsaDiff
     from rpl_codeobject.values import CodeObject
     from rpl_core.model.recording import Recording
-    from rpl_optimize.build.model import BuiltProgram
+    from rpl_optimize.build.builders import BuiltProgram
 
 COOPERATION = "binary-cooperation"
 #: What no comparison of two builds may leave out.

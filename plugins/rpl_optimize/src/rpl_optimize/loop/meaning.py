@@ -13,8 +13,7 @@ import attrs
 from rpl_codeobject.demangle import demangled
 from rpl_core.errors import RplError
 from rpl_optimize.build.compile_database import find_database, read_database
-from rpl_optimize.build.default_build import CLANG, HIPCC, CompilerBuilds, first_installed
-from rpl_optimize.build.template_build import SOURCE, is_header
+from rpl_optimize.build.systems import CLANG, HIPCC, SOURCE, CompilerBuilds, first_installed, is_header
 from rpl_optimize.contracts.optimize import GuardPart
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.projects.project_build import enclosing_tree

@@ -11,8 +11,8 @@ import attrs
 
 from rpl_optimize.interfaces.source_reading import SourceReading
 from rpl_optimize.interfaces.transformation import GuardVerdict
+from rpl_optimize.source_meaning.front_end import NotJudgedError
 from rpl_optimize.source_meaning.functions import FUNCTIONS, children, type_name
-from rpl_optimize.source_meaning.not_judged import NotJudgedError
 from rpl_optimize.source_meaning.unit import read_unit
 from rpl_optimize.source_meaning.value_ranges import ValueRanges, below, offset_of, plain, type_range
 

@@ -69,7 +69,8 @@ def read_csv(path: Path, names: Mapping[int, str], origin: Origin) -> PcSamples:
         except ValueError:
             growing.left_out += 1
             continue
-        if growing.add(_place(row[3], row[4]), dispatch, time_ns, mask) and stochastic:
+        place = growing.place((row[3], row[4]), lambda row=row: _place(row[3], row[4]))  # type: ignore[misc]
+        if growing.add(place, dispatch, time_ns, mask) and stochastic:
             growing.add_state(issued, row[7], row[8], waves)
     if not len(growing):
         raise BadDataError(

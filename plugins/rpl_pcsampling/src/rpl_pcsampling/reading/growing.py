@@ -11,7 +11,7 @@ import numpy as np
 from rpl_pcsampling.samples import INSTRUCTION_TYPES, STALL_REASONS, UNKNOWN, Method, PcSamples, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
     from rpl_core.model.origin import Origin
     from rpl_pcsampling.samples import Position
@@ -36,23 +36,31 @@ def _columns() -> dict[str, array[int]]:
 
 @attrs.define(eq=False)
 class GrowingSamples:
-    """Some 30 bytes per sample; places are kept once."""
+    """Some 30 bytes per sample; places are kept once, by a key of whoever reads them."""
 
     method: Method
     left_out: int = 0
+    _numbers: dict[Hashable, int] = attrs.field(factory=dict)
     _places: dict[Place, int] = attrs.field(factory=dict)
     _columns: dict[str, array[int]] = attrs.field(factory=_columns)
 
     def __len__(self) -> int:
         return len(self._columns["place"])
 
-    def add(self, place: Place, dispatch: int, time_ns: int, exec_mask: int) -> bool:
-        """Add a sample, of which nothing is known about issue. False for numbers that can't be."""
+    def place(self, key: Hashable, make: Callable[[], Place]) -> int:
+        """The number of the place with this key, which is made when the key is seen first."""
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = self._places.setdefault(make(), len(self._places))
+        return number
+
+    def add(self, place: int, dispatch: int, time_ns: int, exec_mask: int) -> bool:
+        """Add a sample at a numbered place, whose state is unknown. False for numbers that can't be."""
         if not (0 <= dispatch < _LARGEST and 0 <= time_ns < _LARGEST and 0 <= exec_mask < 1 << 64):
             self.left_out += 1
             return False
         columns = self._columns
-        columns["place"].append(self._places.setdefault(place, len(self._places)))
+        columns["place"].append(place)
         columns["dispatch"].append(dispatch)
         columns["time"].append(time_ns)
         columns["lanes"].append(bin(exec_mask).count("1"))

@@ -63,16 +63,12 @@ class _Process:
     kernels: dict[int, str] = attrs.field(factory=dict)
     origin: Origin = Origin.MEASURED
     by_method: dict[Method, GrowingSamples] = attrs.field(factory=dict)
-    known: dict[tuple[int, int, int], Place] = attrs.field(factory=dict)
 
     def place(self, index: int, code_object: int, offset: int) -> Place:
-        key = (index, code_object, offset)
-        if key not in self.known:
-            decoded = 0 <= index < len(self.instructions)
-            text = self.instructions[index] if decoded else None
-            comment = self.comments[index] if decoded and index < len(self.comments) else None
-            self.known[key] = Place(text or None, comment or None, code_object, offset)
-        return self.known[key]
+        decoded = 0 <= index < len(self.instructions)
+        text = self.instructions[index] if decoded else None
+        comment = self.comments[index] if decoded and index < len(self.comments) else None
+        return Place(text or None, comment or None, code_object, offset)
 
 
 def read_json(path: Path) -> tuple[PcSamples, ...]:
@@ -138,7 +134,7 @@ def _add(process: _Process, method: Method, entry: Mapping[str, Any]) -> None:
         growing.left_out += 1
         return
     dispatch, time_ns, mask, at, code_object, offset = numbers
-    place = process.place(at, code_object, offset)
+    place = growing.place((at, code_object, offset), lambda: process.place(at, code_object, offset))
     if growing.add(place, dispatch, time_ns, mask) and method is Method.STOCHASTIC:
         reason = fields(record.get("snapshot")).get("stall_reason")
         growing.add_state(record.get("wave_issued"), record.get("inst_type"), reason, record.get("wave_cnt"))

@@ -51,13 +51,13 @@ _MISSING_COUNTERS = re.compile(
 
 
 class LogWatch:
-    """A line sink that keeps what matters and passes every line on to ``forward``.
+    """A line sink that keeps what matters and passes every line on to each of ``forward``.
 
     ``first`` has the first line of each problem, ``opened_files`` the result files that were announced,
     ``missing_counters`` the names that an agent lacks, each with that agent.
     """
 
-    def __init__(self, forward: Callable[[str], None]) -> None:
+    def __init__(self, *forward: Callable[[str], None]) -> None:
         self.first: dict[Problem, str] = {}
         self.opened_files: list[str] = []
         self.missing_counters: dict[str, str] = {}
@@ -72,7 +72,8 @@ class LogWatch:
                 self.first[problem] = line[:_KEPT_CHARACTERS]
         self._note_file(line)
         self._note_missing_counters(line)
-        self._forward(line)
+        for sink in self._forward:
+            sink(line)
 
     def last_line(self) -> str | None:
         """The last thing said that is not about result files."""

@@ -15,7 +15,7 @@ from rpl_core.errors import BadDataError, UsageError
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_rocprofv3.collector.tool_version import OutputFormat
 
-_SUFFIXES = {OutputFormat.ROCPD: (".db",), OutputFormat.CSV: (".csv",)}
+_SUFFIXES = {OutputFormat.ROCPD: (".db",), OutputFormat.CSV: (".csv",), OutputFormat.JSON: ("_results.json",)}
 #: What rocprofv3 replaces in the names of directories: %key%, %h, $ENV{X}, %q{X}, {key}
 #: (docs/reference/formats.md, 4.3).
 _REPLACED = re.compile(r"%\w+%|%[hpjrs]|%q\{|\$ENV\{|%env\{|\{\w+\}")
@@ -85,6 +85,8 @@ def _any_of(files: Sequence[Path], has: Callable[[Path], bool | None]) -> bool |
 
 
 def _has_rows(path: Path, table: str, csv_names: tuple[str, ...]) -> bool | None:
+    if path.suffix == ".json":
+        return None  # a large file is not read twice: its reader tells
     if path.suffix == ".csv":
         return path.name.endswith(csv_names) and _has_second_line(path)
     return _has_row(path, table)

@@ -22,11 +22,15 @@ from rpl_core.process.outcome import process_findings
 from rpl_core.process.storage import make_directory
 from rpl_core.run_directory.layout import ARTIFACTS
 from rpl_core.text.secrets import masked_words
-from rpl_rocprofv3.collector.command_line import (
-    counter_command,
-    output_format_of,
-    trace_command,
-    with_directory,
+from rpl_rocprofv3.collector.command_line import output_format_of, trace_command, with_directory
+from rpl_rocprofv3.collector.counter_groups import (
+    ReplayWatch,
+    announced,
+    chosen_mode,
+    counter_passes,
+    mode_findings,
+    refuse_without_counters,
+    replay_findings,
 )
 from rpl_rocprofv3.collector.environment import profiling_environment
 from rpl_rocprofv3.collector.executable import require_rocprofv3
@@ -38,12 +42,17 @@ from rpl_rocprofv3.collector.pass_directory import (
     prepare_directory,
     recorded_files,
 )
-from rpl_rocprofv3.collector.tool_version import OutputFormat, ToolVersion, detect_version
+from rpl_rocprofv3.collector.tool_version import (
+    OutputFormat,
+    ToolVersion,
+    detect_version,
+    offers_kernel_replay,
+)
 from rpl_rocprofv3.database import empty_column
 from rpl_rocprofv3.options import ROCPROF
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rpl_core.interfaces.collector import CollectRequest, LineSink
     from rpl_core.interfaces.options import Options
@@ -113,21 +122,33 @@ REFERENCE_RUN = "without_calls"
 _COUNTER_NAME = re.compile(r"[A-Za-z]\w*(?::device=\d+)?")
 
 
-def plan_collection(request: CollectRequest, executable: Path, version: ToolVersion) -> CollectionPlan:
+def plan_collection(
+    request: CollectRequest,
+    executable: Path,
+    version: ToolVersion,
+    can_replay: Callable[[], bool] = lambda: False,
+) -> CollectionPlan:
     """All passes of ``request``; ``runs`` is 0 when only counters are wanted.
 
     Raises ``UsageError`` for counters that can't be planned and for a request of nothing.
     """
+    refuse_without_counters(request)
     if request.runs < 0 or (request.runs == 0 and not request.counters):
         raise UsageError(f"at least one run is needed, not {request.runs}")
     counters = _plan_counters(request)
+    groups = () if counters is None else counters.passes
+    mode = chosen_mode(request, len(groups), can_replay)
     return CollectionPlan(
         passes=(
             *_timing_passes(request, executable, version),
             *_reference_run(request, executable, version),
-            *_counter_passes(request, executable, version, counters),
+            *counter_passes(request, executable, version, groups, mode),
         ),
-        diagnostics=(*version_findings(version), *_refusals(request, counters)),
+        diagnostics=(
+            *version_findings(version),
+            *_refusals(request, counters),
+            *(mode_findings(request, mode, len(groups)) if groups else ()),
+        ),
     )
 
 
@@ -160,23 +181,6 @@ def _reference_run(request: CollectRequest, executable: Path, version: ToolVersi
             command=command,
             time_limit_s=request.time_limit_s,
         )
-    ]
-
-
-def _counter_passes(
-    request: CollectRequest, executable: Path, version: ToolVersion, planned: PassPlan | None
-) -> list[PlannedPass]:
-    sets = () if planned is None else planned.passes
-    return [
-        PlannedPass(
-            name=f"pass_{number}",
-            role=TraceRole.COUNTERS,
-            directory=f"{ARTIFACTS}/pass_{number}",
-            command=counter_command(executable, version.output_format, request.command, counters),
-            counters=counters,
-            time_limit_s=request.time_limit_s,
-        )
-        for number, counters in enumerate(sets, start=1)
     ]
 
 
@@ -278,7 +282,15 @@ class RocprofCollector(Collector):
         """Also raises ``UsageError`` or ``MissingError`` for an application that can't be started."""
         require_program(request.command)
         executable = require_rocprofv3(os.environ, self._configured)
-        return plan_collection(request, executable, self._version_of(executable))
+        return plan_collection(
+            request,
+            executable,
+            self._version_of(executable),
+            lambda: offers_kernel_replay(executable, profiling_environment(os.environ)),
+        )
+
+    def announcement(self, options: Options) -> str | None:
+        return announced(options)
 
     def run(self, planned: PlannedPass, run_directory: Path, log: LineSink) -> PassOutcome:
         root = run_directory.absolute()
@@ -286,8 +298,11 @@ class RocprofCollector(Collector):
         prepare_directory(directory)
         make_directory(root / _LOG_FOLDER)
         log_path = root / _LOG_FOLDER / f"{planned.name}.log"
+        for name, text in planned.inputs:
+            write_atomic(directory / name, text)
         output = output_format_of(planned.command)
-        watch = LogWatch(log)
+        replay = ReplayWatch()
+        watch = LogWatch(log, replay)
         request = ProcessRequest(
             command=with_directory(planned.command, directory),
             environment=profiling_environment(os.environ),
@@ -313,7 +328,12 @@ class RocprofCollector(Collector):
             wall_s=result.wall_s,
             files=tuple(path.relative_to(root).as_posix() for path in files),
             log=log_path.relative_to(root).as_posix(),
-            diagnostics=(*pass_findings(planned, result, watch), *kept, *simulated),
+            diagnostics=(
+                *pass_findings(planned, result, watch),
+                *replay_findings(planned, replay, files),
+                *kept,
+                *simulated,
+            ),
             tool_version=str(version),
         )
 

@@ -31,6 +31,7 @@ class OutputFormat(str, Enum):
 
     ROCPD = "rocpd"
     CSV = "csv"
+    JSON = "json"  # of counter passes only
 
 
 @frozen
@@ -58,6 +59,11 @@ class ToolVersion:
         return f"rocprofv3 {sdk}" + ("" if self.rocm is None else f" (ROCm {_shown(self.rocm)})")
 
 
+def offers_kernel_replay(executable: Path, environment: Mapping[str, str]) -> bool:
+    """Whether its help names ``--replay-mode`` (rocprofiler-sdk 1.4.1 and later). Touches no GPU."""
+    return any("--replay-mode" in line for line in _answer(executable, environment, "--help"))
+
+
 def detect_version(executable: Path, environment: Mapping[str, str]) -> ToolVersion:
     """Ask the tool, then its installation. Touches no GPU. Raises only ``InterruptedRunError``."""
     sdk, rocm = _asked(executable, environment)
@@ -65,17 +71,20 @@ def detect_version(executable: Path, environment: Mapping[str, str]) -> ToolVers
 
 
 def _asked(executable: Path, environment: Mapping[str, str]) -> tuple[Numbers | None, Numbers | None]:
+    lines = _answer(executable, environment, "--version")
+    return _first(_SDK_LINE, lines), _first(_ROCM_LINE, lines)
+
+
+def _answer(executable: Path, environment: Mapping[str, str], option: str) -> list[str]:
     lines: list[str] = []
-    request = ProcessRequest(
-        (str(executable), "--version"), environment=environment, time_limit_s=_ANSWER_LIMIT_S
-    )
+    request = ProcessRequest((str(executable), option), environment=environment, time_limit_s=_ANSWER_LIMIT_S)
     try:
         run_command(request, lines.append)
     except InterruptedRunError:
         raise
-    except RplError:  # it hangs or can't start: the recording will say why, here only its version is missing
-        return None, None
-    return _first(_SDK_LINE, lines), _first(_ROCM_LINE, lines)
+    except RplError:  # it hangs or can't start: the recording will say why, here only its answer is missing
+        return []
+    return lines
 
 
 def _installed_rocm(executable: Path) -> Numbers | None:

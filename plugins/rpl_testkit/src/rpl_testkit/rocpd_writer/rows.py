@@ -233,6 +233,7 @@ class CounterRow:
     dispatch_id: int
     name: str
     values: tuple[float, ...]
+    replay_pass: int | None = None  # of kernel replay; the database has no place for it
 
 
 @frozen

@@ -23,6 +23,7 @@ class EmulatedRocm:
     sdk: str
     schema_version: str | None
     repeatable_pmc: bool = False
+    kernel_replay: bool = False
 
     @property
     def default_format(self) -> str:
@@ -45,6 +46,7 @@ _RELEASES: Final = {
     "7.2": EmulatedRocm("7.2.0", "1.1.0", "3"),
     "7.13": EmulatedRocm("7.13.0", "1.3.0", "3", repeatable_pmc=True),
     "10.0": EmulatedRocm("10.0.0", "1.3.5", "3.0.3", repeatable_pmc=True),
+    "10.0.1": EmulatedRocm("10.0.1", "1.4.1", "3.0.3", repeatable_pmc=True, kernel_replay=True),
 }
 
 

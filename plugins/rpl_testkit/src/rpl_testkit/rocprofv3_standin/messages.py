@@ -67,6 +67,21 @@ class Log:
             f"Found: [{', '.join(found)}]. Missing: [{missing}]",
         )
 
+    def replay_declined(self, dispatch: int, reason: str, passes: int) -> None:
+        """Say that a launch ran once although it was to be replayed."""
+        self._line(
+            1,
+            "replay_diagnostics.cpp:126",
+            f"[kernel-replay] dispatch_id={dispatch} outcome=declined reason={reason} "
+            f"requested_passes={passes} executed_passes=0 footprint_bytes=0 footprint_regions=0 "
+            "untracked_vmem_bytes=0 untracked_vmem_regions=0 untracked_pool_bytes=0 "
+            "untracked_pool_regions=0 snap_seconds=0.0000 restore_seconds=0.0000 reentrancy=0",
+        )
+
+    def graph_not_replayed(self) -> None:
+        """Warn once about graphs. The real words are not known here, only that it warns."""
+        self._line(1, "queue.cpp:512", "kernel replay: HIP graph launches are not replayed; running it once")
+
     def sampling_not_offered(self) -> int:
         """Say that no GPU offers the asked method, unit and interval; returns the exit code."""
         text = "Given PC sampling configuration is not supported on any of the agents"

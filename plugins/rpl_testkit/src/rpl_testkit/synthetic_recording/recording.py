@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.values import frozen
-from rpl_testkit.rocpd_writer.guid import guid_from_seed
 from rpl_testkit.rocpd_writer.rows import (
     CodeObjectRow,
     KernelRow,
@@ -22,8 +21,8 @@ from rpl_testkit.rocpd_writer.rows import (
     RocpdContents,
     StreamRow,
 )
-from rpl_testkit.synthetic_recording.counter_formulas import DispatchLoad
-from rpl_testkit.synthetic_recording.counter_twin import counter_definition, counter_row
+from rpl_testkit.rocpd_writer.writer import guid_from_seed
+from rpl_testkit.synthetic_recording.counters import DispatchLoad, counter_definition, counter_row
 from rpl_testkit.synthetic_recording.mi300x_agents import GPU_AGENT, mi300x_agents
 from rpl_testkit.synthetic_recording.timeline import play
 

@@ -2,9 +2,9 @@
 
 The n-th operation of a group belongs together on all ranks, by the number that the trace gives or by the
 order of launches. No rank finishes before the last one has begun, so a rank waits from its own begin to the
-last begin, and data moves from then on. Sizes and bus bandwidth are those of NCCL's tests
-(NVIDIA/nccl-tests, doc/PERFORMANCE.md): bus bandwidth is size / time times a factor by which operations of
-any number of ranks compare with the hardware's.
+last begin, and data moves from then on. Sizes and bus bandwidth are those of NCCL's tests: size / time times
+a factor by which operations of any number of ranks compare with the hardware's
+(https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ELEMENT_BYTES = {
     "Float8_e4m3fnuz": 1,
     "Float8_e5m2fnuz": 1,
 }
-#: By operation, of n ranks (NVIDIA/nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth").
+#: By operation, of n ranks ("Bus bandwidth" of that page).
 BUS_FACTORS: dict[str, Callable[[int], float]] = {
     "allreduce": lambda n: 2 * (n - 1) / n,
     "allgather": lambda n: (n - 1) / n,
@@ -167,7 +167,7 @@ def _part(key: _Key, ranks: Sequence[list[_Taken]]) -> TorchCollectivePart:
             _rank_name(calls[place])
             for calls, place in zip(together, begins.argmax(axis=1).tolist(), strict=True)
         )
-    count = max(len(calls) for calls in ranks)
+    count = len(together) or max(len(calls) for calls in ranks)
     algorithm, bus, exactness, why = _bandwidth(operation, size, group_size, count, transfer, longest)
     return TorchCollectivePart(
         operation=operation,
@@ -209,14 +209,18 @@ def _together(ranks: Sequence[list[_Taken]], group_size: int | None) -> tuple[li
         return [], "one rank alone is recorded"
     if group_size is not None and recorded > group_size:
         return [], f"{recorded} ranks ran it in groups of {group_size} of one name"
+    told = [{taken.call.number: taken for taken in calls} for calls in ranks]
+    if all(
+        None not in numbers and len(numbers) == len(calls) for numbers, calls in zip(told, ranks, strict=True)
+    ):
+        # Profilers begin and end at different operations; the numbers tell which all of them saw.
+        shared = set.intersection(*(set(numbers) for numbers in told))
+        ranks = [[numbers[n] for n in sorted(shared, key=lambda n: n or 0)] for numbers in told]
+        if not shared:
+            return [], "no operation was recorded on all ranks"
     counts = sorted({len(calls) for calls in ranks})
     if len(counts) > 1:
         return [], f"the ranks ran it {counts[0]} to {counts[-1]} times: no pairs are known"
-    told = [[taken.call.number for taken in calls] for calls in ranks]
-    if all(number is not None for numbers in told for number in numbers):
-        ranks = [sorted(calls, key=lambda taken: taken.call.number or 0) for calls in ranks]
-        if len({tuple(sorted(numbers, key=lambda n: n or 0)) for numbers in told}) > 1:
-            return [], "the numbers of the operations differ between ranks"
     together = [list(calls) for calls in zip(*ranks, strict=True)]
     early = sum(
         min(taken.end_ns for taken in calls) < max(taken.begin_ns for taken in calls) for calls in together

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Nesting", "nested"]
 
 _NONE = -1
+_BLOCK = 1 << 16
 
 
 @frozen(eq=False)
@@ -27,7 +28,7 @@ class Nesting:
 
     begin_ns: Int64Column
     end_ns: Int64Column
-    parent: Int64Column
+    parent: NDArray[np.int32]
     threads: Int64Column
     first: Int64Column
 
@@ -51,31 +52,37 @@ class Nesting:
 
     def nearest(self, chosen: NDArray[np.bool_]) -> Int64Column:
         """For each row itself or the nearest around it that is ``chosen``; -1 without one."""
-        found = np.where(chosen, np.arange(len(chosen)), _NONE).tolist()
-        for row, (own, around) in enumerate(zip(found, self.parent.tolist(), strict=True)):
-            if own < 0 <= around:
-                found[row] = found[around]  # rows around come first
-        return np.array(found, np.int64)
+        # Each row points at itself or one step outwards, the row behind the last stands for none; pointing
+        # where that points to doubles the steps, so that stacks of any depth take few rounds.
+        none = len(chosen)
+        step = np.append(np.where(self.parent < 0, none, self.parent), none).astype(np.int32)
+        own = np.flatnonzero(chosen)
+        step[own] = own
+        while True:
+            further = step[step]
+            if np.array_equal(further, step):
+                return np.where(step[:-1] == none, _NONE, step[:-1]).astype(np.int64)
+            step = further
 
 
 def nested(thread: Int64Column, begin_ns: Int64Column, end_ns: Int64Column) -> Nesting:
     """``Nesting`` of intervals in the order that it asks for."""
     threads, first = np.unique(thread, return_index=True)
-    parents: list[int] = []
+    parent = np.empty(len(begin_ns), np.int32)
     around: list[tuple[int, int]] = []  # end and row of what is open
     number, starts = 0, [*first.tolist(), -1]
-    for row, (begin, end) in enumerate(zip(begin_ns.tolist(), end_ns.tolist(), strict=True)):
-        if row == starts[number]:
-            around.clear()
-            number += 1
-        while around and around[-1][0] <= begin and around[-1][0] < end:
-            around.pop()
-        parents.append(around[-1][1] if around else _NONE)
-        around.append((end, row))
-    return Nesting(
-        begin_ns,
-        end_ns,
-        np.array(parents, np.int64),
-        threads,
-        np.append(first, len(begin_ns)).astype(np.int64),
-    )
+    # In blocks: millions of numbers as objects of Python would take most of the memory.
+    for low in range(0, len(begin_ns), _BLOCK):
+        block = slice(low, low + _BLOCK)
+        parents: list[int] = []
+        times = zip(begin_ns[block].tolist(), end_ns[block].tolist(), strict=True)
+        for row, (begin, end) in enumerate(times, start=low):
+            if row == starts[number]:
+                around.clear()
+                number += 1
+            while around and around[-1][0] <= begin and around[-1][0] < end:
+                around.pop()
+            parents.append(around[-1][1] if around else _NONE)
+            around.append((end, row))
+        parent[block] = parents
+    return Nesting(begin_ns, end_ns, parent, threads, np.append(first, len(begin_ns)).astype(np.int64))

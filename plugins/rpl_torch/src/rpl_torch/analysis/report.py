@@ -301,14 +301,17 @@ class _Report:
         if self.path is None:
             return None
         launches, count = self.launches, self.launches.dispatches
-        names = np.array([kernel.name for kernel in self.trace.kernels])
         rows = np.flatnonzero(self.path[:count])
+        rows = rows[self.trace.dispatches.kernel[rows] >= 0]
         if not rows.size:
             return None
-        distinct, inverse = np.unique(names[self.trace.dispatches.kernel[rows]], return_inverse=True)
-        sums = np.bincount(inverse.reshape(-1), self.time_ns[rows])
-        place = int(np.argmax(sums))
-        own = rows[inverse.reshape(-1) == place]
+        # Numbers, not texts: an array of names has the width of the longest one in every row.
+        names = sorted({kernel.name for kernel in self.trace.kernels})
+        places = {name: i for i, name in enumerate(names)}
+        table = np.array([places[kernel.name] for kernel in self.trace.kernels])
+        symbol = table[self.trace.dispatches.kernel[rows]]
+        place = int(np.argmax(_sums(symbol, len(names), self.time_ns[rows])[:-1]))
+        own = rows[symbol == place]
         operator = self._by(launches.operator, launches.operators, own)[0]
         of_it = own[
             launches.operator[own]
@@ -320,7 +323,7 @@ class _Report:
             _, number, inputs = launches.given[kind]
             dims = _compact(launches.processes[number].inputs[inputs].dims)
         return TorchDecidingPart(
-            kernel=str(distinct[place]),
+            kernel=names[place],
             path_ns=int(self.time_ns[own].sum()),
             operator=operator.name,
             operator_ns=operator.time_ns,

@@ -143,7 +143,7 @@ class _Rule:
 
 def _shape(tensor: _Tensor, rank: int) -> tuple[int, ...]:
     if len(tensor.shape) != rank:
-        raise _Unknown(f"a tensor has {len(tensor.shape)} dimensions where {rank} belong")
+        raise _Unknown(f"a tensor of the shape {list(tensor.shape)} is not of rank {rank}")
     return tensor.shape
 
 

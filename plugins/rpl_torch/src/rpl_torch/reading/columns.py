@@ -126,6 +126,8 @@ class EventColumns:
         self.frames = Table(name=np.int32, thread=np.int64, **times)
         self.flows = Table(id=np.int64, is_start=np.bool_, thread=np.int64, begin_ns=np.int64)
         self.collectives: list[CollectiveCall] = []
+        #: By external id: what operators say that launch collectives, for kernels that say nothing.
+        self.announced: dict[int, CollectiveCall] = {}
         self.pids: Counter[int] = Counter()
         self.passed_over: Counter[str] = Counter()
         self.latest_us = 0.0
@@ -168,10 +170,14 @@ class EventColumns:
                 of_inputs(e.name, a) if a.dims or a.types else 0 for e, a in zip(events, args, strict=True)
             ],
             thread=[event.tid for event in events],
-            external=_known(a.external for a in args),
+            external=_externals(args),
             is_range=[category == "user_annotation"] * len(events),
             **self._times(events),
         )
+
+        for event, a in zip(events, args, strict=True):
+            if a.collective is not None and a.external is not None:
+                self.announced[a.external] = _collective(event.name, a)
 
     def _inputs_of(self, name: str, args: Args) -> int:
         needs = self._needs_scalars.get(name)
@@ -189,7 +195,7 @@ class EventColumns:
             name=[number[event.name] for event in events],
             thread=[event.tid for event in events],
             correlation=_known(a.correlation for a in args),
-            external=_known(a.external for a in args),
+            external=_externals(args),
             **self._times(events),
         )
 
@@ -205,7 +211,7 @@ class EventColumns:
             device=[e.pid if a.device is None else a.device for e, a in zip(events, args, strict=True)],
             stream=[e.tid if a.stream is None else a.stream for e, a in zip(events, args, strict=True)],
             correlation=_known(a.correlation for a in args),
-            external=_known(a.external for a in args),
+            external=_externals(args),
             size_bytes=_known(a.bytes for a in args),
             shared_bytes=_known(a.shared_memory for a in args),
             **self._times(events),
@@ -217,6 +223,9 @@ class EventColumns:
         ]
 
     def _take_flows(self, events: list[Event], _: str) -> None:
+        events = [event for event in events if isinstance(event.id, int)]
+        if not events:
+            return
         self.flows.add(
             id=[event.id for event in events],
             is_start=[event.ph == "s" for event in events],
@@ -232,7 +241,7 @@ class EventColumns:
         self.latest_us = max(self.latest_us, latest)
         if latest >= EXACT_US:
             if latest >= 9e15:
-                raise ValueError(f"ts: {latest:.0f} us are more than 280 years")
+                raise ValueError(f"ts: a time of {latest:.0f} us lies more than 280 years away")
             self.rounded |= bool((begin % 1.0).any())
         begin_ns = np.rint(begin * _NS).astype(np.int64)
         return {"begin_ns": begin_ns, "end_ns": begin_ns + np.rint(length * _NS).astype(np.int64)}
@@ -243,6 +252,10 @@ def _args(events: list[Event]) -> list[Args]:
 
     none = Args()
     return [event.args or none for event in events]
+
+
+def _externals(args: list[Args]) -> list[int]:
+    return _known(a.external_before_2 if a.external is None else a.external for a in args)
 
 
 def _known(values: Iterable[Any]) -> list[Any]:

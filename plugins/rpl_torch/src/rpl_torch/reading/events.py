@@ -42,6 +42,7 @@ class Args(msgspec.Struct, gc=False):
     """The keys of ``args`` that are used; which of them an event has depends on its category."""
 
     external: int | None = msgspec.field(name="External id", default=None)
+    external_before_2: int | None = msgspec.field(name="external id", default=None)  # PyTorch 1, of work
     correlation: int | None = None
     device: int | None = None
     stream: int | None = None

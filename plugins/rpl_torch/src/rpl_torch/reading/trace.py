@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from rpl_core.errors import BadDataError
-from rpl_core.model.calls import HostRange
+from rpl_core.model.calls import COLLECTIVES, CollectiveLaunch, HostRange
 from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process, TraceSource, distinct_values
 from rpl_core.text.safety import shorten
@@ -27,7 +27,7 @@ from rpl_rocprofv3.readers.trace.copy_table import CopyRows
 from rpl_rocprofv3.readers.trace.dispatch_table import LATEST_NS, DispatchRows
 from rpl_rocprofv3.readers.trace.origin_marks import origin_of
 from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
-from rpl_torch.model import TORCH, Flows, Frames, Inputs, Operators, TorchProcess
+from rpl_torch.model import TORCH, CollectiveCall, Flows, Frames, Inputs, Operators, TorchProcess
 from rpl_torch.reading.columns import WORK, EventColumns
 from rpl_torch.reading.events import EventFile, unreadable
 from rpl_torch.runtime_calls import CUDA_API, HIP_API, is_hip, meanings
@@ -102,8 +102,12 @@ class _File:
         return table
 
     def _functions(self) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-        used = distinct_values(self.runtime["name"])
+        used = self._by_name(self.runtime["name"])
         return tuple(self.names[i] for i in used.tolist()), positions(self.runtime["name"], used)
+
+    def _by_name(self, column: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The names that occur, in an order that does not depend on where the file was cut."""
+        return np.array(sorted(distinct_values(column).tolist(), key=self.names.__getitem__), np.int64)
 
     def _tell(self) -> None:
         passed = self.columns.passed_over
@@ -151,7 +155,7 @@ class _File:
             trace,
             host_api=HIP_API if self.is_hip else CUDA_API,
             api_meanings=meanings(self.functions) if trace.api_calls is not None else (),
-            extras={**trace.extras, TORCH: (process,)},
+            extras={**trace.extras, TORCH: (process,), COLLECTIVES: _launches_of(process)},
             architecture_prefix=self._architecture_prefix(),
         )
 
@@ -193,7 +197,7 @@ class _File:
 
     def _dispatches(self, chosen: NDArray[np.bool_]) -> tuple[tuple[Kernel, ...], DispatchRows]:
         name = self.work["name"][chosen]
-        used = distinct_values(name)
+        used = self._by_name(name)
         count = int(chosen.sum())
         rows = DispatchRows(
             process=np.zeros(count, np.int32),
@@ -328,11 +332,27 @@ class _File:
             flows=self._flows(),
             launch_correlation=correlation,
             launch_external=external,
-            collectives=tuple(self.columns.collectives),
+            collectives=self._collectives(),
             has_shapes=inputs != (Inputs(),),
             has_stacks=len(frames) > 0,
             has_modules=any(name.startswith(_MODULE) for name in self.names),
         )
+
+    def _collectives(self) -> tuple[CollectiveCall, ...]:
+        """What kernels say of themselves, and what the operators that launched the others say of them."""
+        found = self.columns.collectives
+        told, announced = {call.correlation_id for call in found}, self.columns.announced
+        if announced:
+            kernels = np.flatnonzero(self.work["category"] == WORK.index("kernel"))
+            rows = kernels[np.isin(self.work["external"][kernels], list(announced))]
+            found = found + [
+                attrs.evolve(announced[external], correlation_id=correlation)
+                for external, correlation in zip(
+                    self.work["external"][rows].tolist(), self.work["correlation"][rows].tolist(), strict=True
+                )
+                if correlation not in told
+            ]
+        return tuple(found)
 
     def _launches(self) -> tuple[Int64Column, Int64Column]:
         """The operator of each correlation id: the work says it, else its launching call."""
@@ -391,3 +411,21 @@ def _sizes(grid: bytes, block: bytes, _: object) -> list[int]:
         except msgspec.DecodeError:
             found += (-1, -1, -1)
     return [size if -1 <= size < 1 << 62 else -2 for size in found]
+
+
+def _launches_of(process: TorchProcess) -> tuple[CollectiveLaunch, ...]:
+    """What the trace says of collectives, as analyses of any format take it.
+
+    Groups are called alike on all their ranks; two of one name differ by their members.
+    """
+    launches = []
+    for call in process.collectives:
+        group = None
+        if call.group is not None:
+            group = f"{call.group} of {call.group_size or len(call.ranks)}: {shorten(str(call.ranks), 80)}"
+        launches.append(
+            CollectiveLaunch(
+                process.guid, process.pid, call.correlation_id, call.operation, group, call.in_elements
+            )
+        )
+    return tuple(launches)

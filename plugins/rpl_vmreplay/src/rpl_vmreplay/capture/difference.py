@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.contents import BLOCK_BYTES, blocks_with_data
 from rpl_vmreplay.capture.files import CODE_OBJECT, KERNARG
+from rpl_vmreplay.capture.folder import BLOCK_BYTES, blocks_with_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from rpl_vmreplay.capture.contents import BLOCK_BYTES, PACKED_SUFFIX, blocks_with_data
-from rpl_vmreplay.capture.extras import HASH_BYTES, chunk_hash
+from rpl_vmreplay.capture.files import HASH_BYTES, chunk_hash
+from rpl_vmreplay.capture.folder import BLOCK_BYTES, PACKED_SUFFIX, blocks_with_data
 from rpl_vmreplay.interfaces.replayer import MemoryRange, RegionHashes
 
 if TYPE_CHECKING:

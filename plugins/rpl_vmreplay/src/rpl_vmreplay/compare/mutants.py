@@ -16,7 +16,7 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rpl_codeobject.instructions.disassembly import Instruction
+    from rpl_codeobject.disassembly import Instruction
     from rpl_codeobject.values import CodeObject
 
 _NOP, _END = 0xBF800000, 0xBF810000
@@ -66,7 +66,7 @@ def empty_kernel(code_object: CodeObject, kernel: str) -> Mutant:
 
 def mutants(code_object: CodeObject, kernel: str) -> Iterator[Mutant]:
     """As many as the code gives, different kinds of edits in turn, from all over the kernel."""
-    from rpl_codeobject.instructions.disassembly import disassemble
+    from rpl_codeobject.disassembly import disassemble
 
     record = code_object.kernel(kernel)
     if record is None:

@@ -85,7 +85,7 @@ class CapturedLaunchCheck(EquivalenceCheck):
 
 
 def same_kernel(subjects: Subjects) -> bool:
-    from rpl_codeobject.instructions.disassembly import disassemble
+    from rpl_codeobject.disassembly import disassemble
     from rpl_codeobject.reading.read import read_code_objects
 
     (other,) = read_code_objects(subjects.b)

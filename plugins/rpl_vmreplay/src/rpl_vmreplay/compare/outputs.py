@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rpl_codeobject.values import KernelArgument
-    from rpl_vmreplay.capture.extras import Argument
+    from rpl_vmreplay.capture.accesses import Ranges
+    from rpl_vmreplay.capture.files import Argument
     from rpl_vmreplay.capture.folder import Capture
-    from rpl_vmreplay.capture.ranges import Ranges
 
 _POINTER_BYTES = 8
 

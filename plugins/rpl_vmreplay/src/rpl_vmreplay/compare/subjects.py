@@ -21,8 +21,7 @@ def subjects_of(capture: Capture, a: Path, b: Path, folder: Path) -> Subjects:
     Raises BadDataError for another layout of arguments, limits that the captured launch breaks and what
     can't be read.
     """
-    from rpl_codeobject.comparing.compare import compare_code_objects
-    from rpl_codeobject.comparing.difference import Severity
+    from rpl_codeobject.comparing import Severity, compare_code_objects
 
     name = capture.kernel_name
     codes = [_code_of(path, name, capture) for path in (a, b)]

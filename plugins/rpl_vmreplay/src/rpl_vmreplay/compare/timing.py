@@ -9,9 +9,8 @@ import attrs
 
 from rpl_core.errors import MissingError
 from rpl_core.values import frozen
-from rpl_vmreplay.compare.experiment import PATTERNS, Answer
+from rpl_vmreplay.compare.experiment import PATTERNS, Answer, variables_of
 from rpl_vmreplay.compare.judge import Verdict
-from rpl_vmreplay.compare.observing import variables_of
 from rpl_vmreplay.interfaces.replayer import MemoryEdit, ReplayRequest
 
 if TYPE_CHECKING:

@@ -12,13 +12,7 @@ import random
 from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
-from rpl_vmreplay.inputs.contents import (
-    KINDS,
-    MOST_CAPTURED_BYTES,
-    Content,
-    content_of,
-    pattern_of,
-)
+from rpl_vmreplay.inputs.arguments import KINDS, MOST_CAPTURED_BYTES, Content, content_of, pattern_of
 from rpl_vmreplay.inputs.dictionary import around
 from rpl_vmreplay.interfaces.replayer import Fill, LaunchInput, MemoryRange
 

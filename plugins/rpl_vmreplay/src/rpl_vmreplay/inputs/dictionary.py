@@ -11,7 +11,7 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rpl_codeobject.instructions.disassembly import Instruction
+    from rpl_codeobject.disassembly import Instruction
 
 _LITERAL = re.compile(
     r"(?<![\w.:])(?P<sign>-?)(?:(?P<hex>0x[0-9a-f]+)|(?P<float>\d+\.\d+)|(?P<int>\d+))(?![\w.:\]])"

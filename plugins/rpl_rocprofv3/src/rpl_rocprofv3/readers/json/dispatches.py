@@ -19,11 +19,18 @@ from rpl_rocprofv3.readers.trace.dispatch_table import DispatchRows
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
     from rpl_core.model.trace import Int64Column
     from rpl_rocprofv3.readers.findings import Findings
     from rpl_rocprofv3.readers.json.info import JsonInfo
 
-__all__ = ["JsonCounters", "JsonDispatches", "counter_names"]
+__all__ = ["JsonCounters", "JsonDispatches", "counter_names", "launches_replayed", "replay_pass_of"]
+
+#: Far more groups than any GPU needs; what a damaged file says beyond it is one pass.
+_MOST_PASSES = 1000
+#: Relative difference between replays that is worth a line, as between passes of their own.
+_AGREEMENT = 0.05
 
 #: In the order in which ``JsonDispatches.add`` takes their values.
 _COLUMNS = (
@@ -109,6 +116,7 @@ class JsonCounters:
     handle: array[int] = attrs.field(factory=lambda: array("q"))
     duration_ns: array[int] = attrs.field(factory=lambda: array("q"))
     value: array[float] = attrs.field(factory=lambda: array("d"))
+    replay_pass: array[int] = attrs.field(factory=lambda: array("h"))  # 0 where nothing was replayed
 
     def __len__(self) -> int:
         return len(self.value)
@@ -119,30 +127,89 @@ class JsonCounters:
         dispatch = number_at(data, "dispatch_info", "dispatch_id")
         begin, end = number_at(data, "start_timestamp"), number_at(data, "end_timestamp")
         duration = end - begin if 0 <= begin <= end else NOT_RECORDED
+        replayed = max(0, min(replay_pass_of(record), _MOST_PASSES))
         readings = value_at(record, "records")
         for reading in readings if isinstance(readings, list) else ():
             value = value_at(reading, "value")
             self.dispatch_id.append(dispatch)
             self.handle.append(number_at(reading, "counter_id", "handle"))
             self.duration_ns.append(duration)
+            self.replay_pass.append(replayed)
             self.value.append(float(value) if isinstance(value, (int, float)) else float("nan"))
 
     def rows(
-        self, names_by_handle: Mapping[int, str], dispatch_ids: Int64Column, row_of: Int64Column
+        self,
+        names_by_handle: Mapping[int, str],
+        dispatch_ids: Int64Column,
+        row_of: Int64Column,
+        findings: Findings,
     ) -> CounterRows:
-        """The readings attached to the final dispatch rows, counters numbered as in ``counter_names``."""
+        """The readings attached to the final dispatch rows, counters numbered as in ``counter_names``.
+
+        A counter that several replay passes of a launch read counts once, from the first of them.
+        """
         names = counter_names(names_by_handle)
         number = np.array([names.index(name) for name in names_by_handle.values()], np.int64)
         handle = positions(np.array(self.handle, np.int64), list(names_by_handle))
         ids, first = np.unique(dispatch_ids, return_index=True)
         place = positions(np.array(self.dispatch_id, np.int64), ids)
         target = row_of[first][place] if len(ids) else place
-        return CounterRows(
+        rows = CounterRows(
             dispatch=np.where(place < 0, NOT_RECORDED, target),
             counter=taken(number, handle).astype(np.int32),
             value=np.array(self.value, np.float64),
             duration_ns=np.array(self.duration_ns, np.int64),
         )
+        replayed = np.array(self.replay_pass, np.int16)
+        return _of_first_pass(rows, replayed, findings) if replayed.any() else rows
+
+
+def replay_pass_of(record: Any) -> int:
+    """Which replay of its launch a record is of, from 0; -1 where the profiler replayed nothing."""
+    number = number_at(record, "replay_pass")
+    return number if number != NOT_RECORDED else number_at(record, "dispatch_data", "replay_pass")
+
+
+def launches_replayed(counters: JsonCounters) -> tuple[Int64Column, Int64Column]:
+    """The dispatch ids with counters, and in how many passes each was read."""
+    ids, place = np.unique(np.array(counters.dispatch_id, np.int64), return_inverse=True)
+    passes = np.zeros(len(ids), np.int64)
+    np.maximum.at(passes, place.reshape(-1), np.array(counters.replay_pass, np.int64) + 1)
+    return ids, passes
+
+
+def _of_first_pass(rows: CounterRows, replayed: NDArray[np.int16], findings: Findings) -> CounterRows:
+    """Of each counter of a launch the readings of the first pass that has it; adding passes up is wrong."""
+    keys = np.stack([rows.dispatch, rows.counter.astype(np.int64)], axis=1)
+    _, pair = np.unique(keys, axis=0, return_inverse=True)
+    pair = pair.reshape(-1)
+    first = np.full(int(pair.max()) + 1, np.iinfo(np.int16).max, np.int16)
+    np.minimum.at(first, pair, replayed)
+    kept = replayed == first[pair]
+    by_pass = pair * (int(replayed.max()) + 1) + replayed  # sums over the instances of each pass
+    passes, of_row = np.unique(by_pass, return_inverse=True)
+    sums = np.bincount(of_row.reshape(-1), np.nan_to_num(rows.value))
+    of_pair = passes // (int(replayed.max()) + 1)
+    low, high = np.full(len(first), np.inf), np.full(len(first), -np.inf)
+    np.minimum.at(low, of_pair, sums)
+    np.maximum.at(high, of_pair, sums)
+    with np.errstate(invalid="ignore"):
+        apart = high - low > _AGREEMENT * np.maximum(np.abs(high), np.abs(low))
+    findings.add(
+        "counter.replays_disagree",
+        int(apart.sum()),
+        "counter of a launch differs by more than 5 % between replays of it; the first is used",
+        "counters of launches differ by more than 5 % between replays of them; the first is used",
+        cause="cycles and cache traffic vary; counts of work that differ mean that memory was not restored",
+        remedy="compare with --replay off",
+    )
+    return attrs.evolve(
+        rows,
+        dispatch=rows.dispatch[kept],
+        counter=rows.counter[kept],
+        value=rows.value[kept],
+        duration_ns=rows.duration_ns[kept],
+    )
 
 
 def counter_names(names_by_handle: Mapping[int, str]) -> tuple[str, ...]:

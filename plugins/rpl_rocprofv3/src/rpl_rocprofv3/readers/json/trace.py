@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.errors import BadDataError
-from rpl_core.model.trace import TraceSource
+from rpl_core.model.trace import NOT_RECORDED, TraceSource
 from rpl_rocprofv3.readers.findings import Findings
 from rpl_rocprofv3.readers.json.calls import JsonCalls, JsonCopies, JsonRanges
-from rpl_rocprofv3.readers.json.dispatches import JsonCounters, JsonDispatches, counter_names
+from rpl_rocprofv3.readers.json.dispatches import (
+    JsonCounters,
+    JsonDispatches,
+    counter_names,
+    launches_replayed,
+    replay_pass_of,
+)
 from rpl_rocprofv3.readers.json.info import JsonInfo
-from rpl_rocprofv3.readers.json.records import entries, refusing_depth, value_at
+from rpl_rocprofv3.readers.json.records import entries, number_at, refusing_depth, value_at
 from rpl_rocprofv3.readers.trace.origin_marks import origin_of
 from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
 
@@ -52,13 +58,37 @@ def _trace(path: Path, reader: str, findings: Findings) -> Trace:
         grouped_by_queue=info.grouped_by_queue,
         origin=origin_of(info.origin_marks, findings),
     )
+    if records.replayed:
+        _note_not_replayed(records, findings)
     return assembled(
         parts,
         lambda ordered: (
-            counters.rows(info.counter_names, rows.dispatch_id, ordered.row_of) if len(counters) else None
+            counters.rows(info.counter_names, rows.dispatch_id, ordered.row_of, findings)
+            if len(counters)
+            else None
         ),
         findings,
     )
+
+
+def _note_not_replayed(records: _Records, findings: Findings) -> None:
+    """Launches that have fewer counter groups than others, by kernel: what kernel replay left out."""
+    ids, passes = launches_replayed(records.counters)
+    fewer = set(ids[passes < passes.max()].tolist()) if len(ids) else set()
+    columns = (records.counted.column(name).tolist() for name in ("dispatch", "kernel"))
+    counted = zip(*columns, strict=True)
+    kernels = [kernel for dispatch, kernel in counted if dispatch in fewer]
+    for kernel in dict.fromkeys(kernels):
+        known = records.info.symbol(kernel)
+        name = "an unknown kernel" if known is None else known.name
+        findings.add(
+            "counter.not_replayed",
+            kernels.count(kernel),
+            f"launch of {name} was not replayed: it has one counter group only",
+            f"launches of {name} were not replayed: they have one counter group only",
+            cause="a HIP graph, a submission of several packets, or memory that could not be restored",
+            remedy="count these with --replay off",
+        )
 
 
 @attrs.define(eq=False)
@@ -75,12 +105,19 @@ class _Records:
     calls: JsonCalls = attrs.field(factory=JsonCalls)
     ranges: JsonRanges = attrs.field(factory=JsonRanges)
     copies: JsonCopies = attrs.field(factory=JsonCopies)
+    replayed: set[int] = attrs.field(factory=set)
 
     def add_traced(self, record: Any) -> None:
         self.traced.add(record, value_at(record, "stream_id"))
 
     def add_counted(self, record: Any) -> None:
         self.counters.add(record)
+        if replay_pass_of(record) != NOT_RECORDED:
+            # All replays of a launch have its id: it ran once for the application.
+            dispatch = number_at(record, "dispatch_data", "dispatch_info", "dispatch_id")
+            if dispatch in self.replayed:
+                return
+            self.replayed.add(dispatch)
         self.counted.add(value_at(record, "dispatch_data"), value_at(record, "stream_id"))
 
 

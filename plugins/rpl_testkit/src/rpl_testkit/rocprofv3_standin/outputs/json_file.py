@@ -165,14 +165,17 @@ class _Document:
 
     def _counter_records(self) -> list[Json]:
         dispatches = {row.dispatch_id: row for row in self._contents.dispatches}
-        values: dict[int, list[Json]] = {}
+        values: dict[tuple[int, int | None], list[Json]] = {}
         for counter in self._contents.counters:
             handle = _handle(self._counter_ids[counter.name])
             records = [{"counter_id": handle, "value": value} for value in counter.values]
-            values.setdefault(counter.dispatch_id, []).extend(records)
-        return [self._counter_record(dispatches[number], rows) for number, rows in values.items()]
+            values.setdefault((counter.dispatch_id, counter.replay_pass), []).extend(records)
+        return [
+            self._counter_record(dispatches[number], replay, rows)
+            for (number, replay), rows in values.items()
+        ]
 
-    def _counter_record(self, row: DispatchRow, records: list[Json]) -> Json:
+    def _counter_record(self, row: DispatchRow, replay: int | None, records: list[Json]) -> Json:
         data = {
             "size": 88,
             "correlation_id": {"internal": row.stack_id, "external": row.external_id},
@@ -185,6 +188,7 @@ class _Document:
             "dispatch_data": data,
             "records": records,
             "stream_id": _handle(row.stream_id),
+            **({} if replay is None else {"replay_pass": replay}),
         }
 
     def _record(self, kind: str, operation: int, stack_id: int, span: tuple[int, int]) -> Json:
