@@ -36,11 +36,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rpl_autotune.cache.recorded_space import RecordedSpace, read_recorded
 from rpl_autotune.interfaces.strategy import Evaluated, Strategy, StrategyRequest, random_draws
+from rpl_autotune.recorded_space import RecordedSpace, read_recorded
 from rpl_autotune.regression.confidence import Trust, held_out
 from rpl_autotune.regression.model import TimeModel, training_of
-from rpl_autotune.search.final import compare_times
+from rpl_autotune.search.outcome import compare_times
 from rpl_autotune.space.read import space_of
 from rpl_autotune.strategies.optuna_sampler import OptunaStrategy
 from rpl_autotune.strategies.regression import RegressionStrategy

@@ -2,10 +2,10 @@
 
     python benchmarks/judged_unrollings.py [--jobs 2] [--every 1]
 
-Each kernel of ``plugins/rpl_llm_unroll/tests/unroll_corpus.py`` is a source of its own, so that the compiler
+Each kernel of ``plugins/rpl_transforms/tests/unroll_corpus.py`` is a source of its own, so that the compiler
 reads a few lines for each edit instead of all of them; the judge is the one of ``rpl optimize``, with
 clang 22 and without a sandbox. That the unrollings are right is shown by running them
-(``plugins/rpl_llm_unroll/tests/test_unroll_corpus.py``). Printed is each one that is refused, with the
+(``plugins/rpl_transforms/tests/test_unroll_corpus.py``). Printed is each one that is refused, with the
 reason; ends with 1 where one is.
 """
 
@@ -19,13 +19,13 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import rpl_testkit
-from rpl_llm_unroll.transformation import Unroll
 from rpl_optimize.interfaces.transformation import KernelSource
 from rpl_optimize.source_meaning.front_end import FrontEnd
 from rpl_optimize.source_meaning.judge import MeaningJudge
-from rpl_optimize.transform.edits import apply_edits
+from rpl_optimize.transform import apply_edits
+from rpl_transforms.unroll import Unroll
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "plugins" / "rpl_llm_unroll"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "plugins" / "rpl_transforms"))
 from tests.unroll_corpus import PRELUDE, kernels
 
 _HEADERS = Path(rpl_testkit.__file__).parent / "hipcc_standin" / "include"

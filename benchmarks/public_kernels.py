@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rpl_core.values import frozen
-from rpl_llm_unroll.syntax.source_file import read_source_file
-from rpl_llm_unroll.transformation import Unroll
 from rpl_optimize.interfaces.transformation import KernelSource
+from rpl_transforms.source_file import read_source_file
+from rpl_transforms.unroll import Unroll
 
 _SUFFIXES = (".cu", ".hip", ".cpp", ".cc", ".h", ".hpp", ".cuh")
 _MOST_BYTES = 2 << 20

@@ -17,8 +17,7 @@ from rpl_emu.replay.replayer import EmulatedReplayer
 from rpl_optimize.interfaces.equivalence import EquivalenceVerdict
 from rpl_vmreplay.capture.folder import open_capture
 from rpl_vmreplay.compare.subjects import subjects_of
-from rpl_vmreplay.inputs.optimizer_check import Limits, compare_on_varied_inputs, report
-from rpl_vmreplay.inputs.verdict import Tolerance
+from rpl_vmreplay.inputs.optimizer_check import Limits, Tolerance, compare_on_varied_inputs, report
 
 from . import blind_edits, varied_edits
 from .emu_program import DEVICE
@@ -366,7 +365,7 @@ def test_an_emulator_that_breaks_off_is_neither_time_nor_equal(asked, monkeypatc
 @pytest.mark.parametrize("element", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"])
 @pytest.mark.parametrize("captured", [0, 255])
 def test_whole_numbers_of_any_width_are_varied(element, captured):
-    from rpl_vmreplay.inputs.contents import Content, _integers
+    from rpl_vmreplay.inputs.arguments import Content, _integers
 
     for ascending in (False, True):
         content = Content(

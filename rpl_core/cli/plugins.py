@@ -47,7 +47,7 @@ def list_plugins(context: click.Context, as_json: bool) -> None:
 
 
 @plugins_group.command(
-    "info", help="Show all there is to know about plugin NAME.\n\nExample: rpl plugins info rocprofv3"
+    "info", help="Show all there is to know about plugin NAME.\n\nExample: rpl plugins info NAME --check"
 )
 @click.argument("name")
 @click.option("--check", is_flag=True, help="End with exit code 1 if anything that it offers can't be used.")

@@ -87,7 +87,8 @@ def _wrapped(line: str, width: int) -> Iterable[str]:
     label = _LABEL.match(line)
     indent = len(line) - len(line.lstrip()) + 2
     if label and indent < label.end() <= min(_LONGEST_LABEL, width // 2):
-        indent = label.end()
+        longest = max(map(len, line[label.end() :].split()))
+        indent = label.end() if longest <= width - label.end() else indent
     return textwrap.wrap(
         line, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
     )

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpl_codeobject.instructions.digest import code_digest
-from rpl_codeobject.reading.exported import exported_symbols
+from rpl_codeobject.reading.exported import code_digest, exported_symbols
 from rpl_codeobject.reading.read import code_objects_from
 from rpl_core.errors import RplError
 from rpl_testkit.hand_made_code import CodeParts

@@ -97,8 +97,8 @@ from rpl_gfx1100.plugin import rpl_device_models
 from rpl_gfx90a.products import GFX90A
 from rpl_gfx942.products import GFX942
 from rpl_gfx950.products import GFX950
-from rpl_llm_unroll.transformation import Unroll
-from rpl_optimize.transform.edits import apply_edits
+from rpl_transforms.unroll import Unroll
+from rpl_optimize.transform import apply_edits
 from rpl_pcsampling.facts import PC_SAMPLES
 from rpl_report.text.report import TextRenderer
 from rpl_rocprofv3.plugin import rpl_readers

@@ -26,11 +26,16 @@ from rpl_optimize.contracts.optimize import (
     PolicyPart,
     ShiftPart,
 )
-from rpl_optimize.measurement.gains import gains_of
+from rpl_optimize.measurement.gains import (
+    PADDINGS,
+    PLACEMENT_PAIRS,
+    fresh_pairs,
+    gains_of,
+    is_wanted,
+    rule_for,
+)
 from rpl_optimize.measurement.measure import CandidateMeasurement, MeasureTools, measure_candidate, remeasure
-from rpl_optimize.measurement.objections import find_against, find_against_fresh, find_against_places
-from rpl_optimize.measurement.placement import PADDINGS, PLACEMENT_PAIRS, is_wanted
-from rpl_optimize.measurement.rule import fresh_pairs, rule_for
+from rpl_optimize.measurement.verdict import find_against, find_against_fresh, find_against_places
 from rpl_sm90.collector import CuptiCollector
 
 #: Word on the command line -> the kernel's name as recordings show it.

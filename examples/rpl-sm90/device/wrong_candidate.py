@@ -1,7 +1,7 @@
 """A plugin that offers one edit which computes something else, to see that ``rpl optimize`` rejects it.
 
-It claims the largest gain, so it is tried first. What it changes are values alone: nothing that a compiler or a
-guard could see.
+It claims the largest gain, so it is tried first. What it changes are values alone: nothing that a compiler or
+a guard could see.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class WrongCandidate(Transformation):
     def evidence(
         self, source: KernelSource, candidates: tuple[EditCandidate, ...], documents: Mapping[str, Any]
     ) -> Mapping[str, Evidence]:
+        _ = (source, documents)
         return {candidate.id: Evidence((0.9, 0.9)) for candidate in candidates}
 
 

@@ -7,7 +7,7 @@ import pytest
 from rpl_core.model.device import CeilingOrigin
 from rpl_core.model.trace import Agent
 from rpl_gfx942.plugin import rpl_detect_device, rpl_device_models
-from rpl_testkit.contracts.device_model import assert_device_model
+from rpl_testkit.contracts.recording import assert_device_model
 
 SPEC, PUBLISHED = CeilingOrigin.SPEC, CeilingOrigin.PUBLISHED
 FULL_MI300X = {"chip_id": 29857, "compute_units": 304, "xcd_count": 8}

@@ -1,4 +1,4 @@
-"""The compiler for gfx942 that the tests share; the corpus lies beside this file."""
+"""The compiler for gfx942 that the tests share, with the corpus of the transformations."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rpl_llm_unroll.resource_screen import DeviceCompiler
+from rpl_transforms.resource_screen import DeviceCompiler
 
-_CORPUS = Path(__file__).parent / "corpus"
+_CORPUS = Path(__file__).parents[2] / "rpl_transforms" / "tests" / "corpus"
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ import attrs
 import pytest
 
 from rpl_core.model.architecture import Architecture
-from rpl_llm_unroll.proposers.deterministic import DeterministicProposer
-from rpl_llm_unroll.resource_screen import ResourceScreen
-from rpl_llm_unroll.transformation import Unroll, kernel_evidence
+from rpl_llm_unroll.proposers import DeterministicProposer
 from rpl_optimize.interfaces.declared_change import LoopHints
 from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
 from rpl_optimize.interfaces.transformation import GuardVerdict, KernelSource, Screening
-from rpl_optimize.transform.edits import apply_edits
+from rpl_optimize.transform import apply_edits
+from rpl_transforms.resource_screen import ResourceScreen
+from rpl_transforms.unroll import Unroll, kernel_evidence
 
 _TEXT = b"""__global__ void light(float* out, const float* in, int n) {
   for (int i = 0; i < n; ++i) out[0] += in[i];
@@ -171,7 +171,9 @@ def test_what_was_tried_is_not_compiled_again():
 
 @pytest.mark.clang
 def test_the_screen_refuses_what_the_compiler_can_only_do_with_spills(gfx942):
-    text = (Path(__file__).parent / "sources" / "spills_when_unrolled.hip").read_bytes()
+    text = (
+        Path(__file__).parents[2] / "rpl_transforms" / "tests" / "sources" / "spills_when_unrolled.hip"
+    ).read_bytes()
     source = KernelSource("k.hip", text)
     unroll = Unroll(lambda source, architecture: ResourceScreen(gfx942, source.text))
     (candidate,) = [c for c in unroll.propose(source) if c.id == "wide-L12-pragma8"]

@@ -88,11 +88,32 @@ def test_the_page_numbers_what_the_text_begins_with(rpl_make_rocpd, verdicts):
 def test_an_idle_gpu_is_the_first_line_and_no_kernel_pretends(rpl_make_rocpd, verdicts):
     text, page = verdicts(rpl_make_rocpd([("a", 0, 1000), ("b", 999_000, 1_000_000)]))
     first = _sentences(text).partition("no measurement. ")[2]
-    assert first.startswith("1. The GPU is idle for 99.8% of the run: 0.998 ms of 1 ms. ")
+    assert first.startswith("1. No kernel runs for 99.8% of the run: 0.998 ms of 1 ms. ")
     assert "no kernel alone brings 0.5%" in first
     assert "1.000x" not in text
     assert "1.001x" not in text
     assert "no kernel alone brings 0.5%" in page
+
+
+def test_a_gpu_is_called_idle_only_where_copies_would_be_known(rpl_cli, tmp_path):
+    """A recording with copies tells that none ran; one without any does not."""
+    from rpl_analysis.contracts.dag import DagDocument
+    from rpl_analysis.documents.dag import dag_document
+    from rpl_analysis.execution_graph.build import execution_graph
+    from rpl_report.verdict import _idle
+    from rpl_testkit.programs import RecordedProgram
+
+    def said(*, copies):
+        program = RecordedProgram()
+        program.launch("a", 0, 10, stream=1)
+        if copies:
+            program.copy("MEMORY_COPY_HOST_TO_DEVICE", 10, 12, stream=1)
+        program.launch("b", 90, 100, stream=1)
+        document = dag_document(execution_graph(program.trace(), 0, include_copies=True))
+        return _idle(DagDocument.model_validate(document))[1].head
+
+    assert said(copies=True) == "The GPU is idle for 78.0% of the run: 78 us of 100 us."
+    assert said(copies=False) == "No kernel runs for 80.0% of the run: 80 us of 100 us."
 
 
 def test_ranks_say_which_collective_who_waits_and_who_comes_last(rpl_cli, tmp_path):

@@ -12,7 +12,7 @@ from rpl_optimize.interfaces.source_reading import SourceReading
 from rpl_optimize.interfaces.transformation import GuardVerdict, KernelSource
 from rpl_optimize.source_meaning.front_end import FrontEnd
 from rpl_optimize.source_meaning.reading import CompilerReading
-from rpl_optimize.transform.edits import apply_edits
+from rpl_optimize.transform import apply_edits
 from rpl_transforms.lds_padding import LdsPadding
 from rpl_transforms.vector_loads import VectorLoads
 

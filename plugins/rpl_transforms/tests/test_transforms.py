@@ -14,11 +14,11 @@ from rpl_analysis.interfaces import Rule
 from rpl_optimize.interfaces.declared_change import ResizedArray
 from rpl_optimize.interfaces.proposer import InstalledTransformation, ProposalRequest
 from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource, Transformation
+from rpl_optimize.ranked import RankedProposer
 from rpl_optimize.source_meaning.front_end import FrontEnd
 from rpl_optimize.source_meaning.judge import MeaningJudge
 from rpl_optimize.source_meaning.reading import CompilerReading
-from rpl_optimize.transform.edits import apply_edits
-from rpl_optimize.transform.ranked import RankedProposer
+from rpl_optimize.transform import apply_edits
 from rpl_testkit.contracts import assert_transformation
 from rpl_transforms.plugin import kernels_of, rpl_classifier_rules, rpl_transformations
 
@@ -48,7 +48,8 @@ NAMES = ("threads-per-block", "restrict", "vector-loads", "lds-padding")
 
 def transformations(**settings: object) -> dict[str, Transformation]:
     config = {f"plugins.transforms.{name}": value for name, value in settings.items()}
-    return {one.name: one for one in rpl_transformations(config)}
+    offered = {one.name: one for one in rpl_transformations(config)}
+    return {name: offered[name] for name in NAMES}
 
 
 def all_distinct() -> dict[str, Transformation]:

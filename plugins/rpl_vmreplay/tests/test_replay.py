@@ -13,8 +13,7 @@ import pytest
 from rpl_codeobject.values import KernelArgument
 from rpl_vmreplay.interfaces.replayer import MemoryRange
 from rpl_vmreplay.replay.captured_code import stale_arguments
-from rpl_vmreplay.replay.outcome import Timing, timing_of
-from rpl_vmreplay.replay.reservations import ranges_of
+from rpl_vmreplay.replay.outcome import Timing, ranges_of, timing_of
 
 #: Plays rpl-replay: gives all addresses, moved by MOVED; or ends as ENDS says.
 PROGRAM = """#!{python} -S
@@ -159,7 +158,7 @@ def test_without_a_gpu_or_its_program_the_emulated_device_is_offered(
     for kind in ("no_runtime", "no_device"):
         program.write_text(NO_GPU.format(python=sys.executable, kind=kind))
         program.chmod(0o755)
-        monkeypatch.setattr("rpl_vmreplay.replay.plan_file.ReplayPlan", NoPlan)
+        monkeypatch.setattr("rpl_vmreplay.replay.native_replayer.ReplayPlan", NoPlan)
         ran = rpl_cli("replay", "full-vm", str(folder), "--native-folder", str(program.parent), "--json")
         assert (ran.exit_code, ran.json()["error"]["kind"]) == (69, kind), ran.stderr
         assert ran.json()["error"]["next_step"].startswith("run it without a GPU: --device gfx942-emu")

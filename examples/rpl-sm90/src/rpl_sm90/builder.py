@@ -25,10 +25,9 @@ from rpl_core.files.bounded import read_regular
 from rpl_core.process.launch import require_program
 from rpl_core.process.storage import make_directory
 from rpl_core.values import frozen
-from rpl_optimize.build.build_run import BuildRun, StepFailedError, TextBuilder
-from rpl_optimize.build.environment import build_environment
-from rpl_optimize.build.separate_compile import HOST_CODE
-from rpl_optimize.build.template_build import OUTPUT, SOURCE, given_words, is_header
+from rpl_optimize.build.build_run import BuildRun, StepFailedError, TextBuilder, build_environment
+from rpl_optimize.build.host_code import HOST_CODE
+from rpl_optimize.build.systems import OUTPUT, SOURCE, given_words, is_header
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure, BuildSystem, Compilation
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.running.program_word import find_program

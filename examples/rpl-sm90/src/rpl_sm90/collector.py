@@ -1,5 +1,7 @@
 """Records CUDA programs by CUPTI's activity API: kernels, and with ``--focus-critical`` copies and calls too.
 
+Hardware counters are read by ``ncu`` in a pass of its own.
+
 The library that CUDA loads into the program is one C++ source. It is compiled once per machine, against the
 headers of the CUDA that is there, since CUPTI's records change with its version.
 """
@@ -15,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
+from rpl_core.errors import BadDataError, MissingError, RplError
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
 from rpl_core.model.trace import TraceRole
 from rpl_core.process import ProcessRequest, run_command
@@ -24,6 +26,8 @@ from rpl_core.process.outcome import ApplicationExitError, process_findings
 from rpl_core.process.storage import make_directory
 from rpl_core.values import frozen
 from rpl_sm90.activity import SUFFIX
+from rpl_sm90.ncu import SUFFIX as TABLE
+from rpl_sm90.ncu import ncu_words
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.collector import CollectRequest, LineSink
@@ -31,6 +35,10 @@ if TYPE_CHECKING:
 _SOURCE = Path(__file__).with_name("native") / "recorder.cpp"
 _FOLDER = ".rocpd_profile"  # where the core keeps the runs that time comes from
 _LOGS = "artifacts/logs"
+_COUNTERS = "artifacts/counters"
+_NCU = "ncu"
+#: Before the application: env, and what the recorder is told.
+_OWN_WORDS = ("env", "library", "CUPTI", "folder", "calls")
 _COMPILERS = ("g++", "c++", "clang++")
 #: Below a folder of CUDA: the toolkit's layout, and that of NVIDIA's Python packages.
 _INCLUDE = ("include", "extras/CUPTI/include")
@@ -124,7 +132,7 @@ class CuptiCollector(Collector):
 
     name = "cupti"
     summary = (
-        "CUDA programs by CUPTI's activity API: kernels; copies, calls and events where they are asked for"
+        "CUDA programs by CUPTI: kernels; copies, calls and events where they are asked for; counters by ncu"
     )
 
     def missing(self) -> str | None:
@@ -136,10 +144,10 @@ class CuptiCollector(Collector):
 
     def plan(self, request: CollectRequest) -> CollectionPlan:
         require_program(request.command)
-        if request.counters:
-            raise UsageError(
-                "this collector records no hardware counters",
-                next_step="leave --roofline away",
+        if request.counters and shutil.which(_NCU) is None:
+            raise MissingError(
+                "ncu was not found, which reads hardware counters",
+                next_step="install Nsight Compute, or leave --roofline away",
             )
         cuda = find_cuda()
         calls = "1" if request.trace_dependencies else "0"
@@ -150,16 +158,29 @@ class CuptiCollector(Collector):
             "RPL_CUPTI_FOLDER={directory}",
             f"RPL_CUPTI_CALLS={calls}",
         )
+        counting = (
+            PlannedPass(
+                name="counters",
+                role=TraceRole.COUNTERS,
+                directory=_COUNTERS,
+                command=(*ncu_words(request.counters, f"{{directory}}/counters{TABLE}"), *request.command),
+                counters=request.counters,
+                time_limit_s=request.time_limit_s,
+            ),
+        )
         return CollectionPlan(
-            tuple(
-                PlannedPass(
-                    name=f"run_{number}",
-                    role=TraceRole.TIMING,
-                    directory=f"{_FOLDER}/run_{number}",
-                    command=(*words, *request.command),
-                    time_limit_s=request.time_limit_s,
-                )
-                for number in range(1, request.runs + 1)
+            (
+                *(
+                    PlannedPass(
+                        name=f"run_{number}",
+                        role=TraceRole.TIMING,
+                        directory=f"{_FOLDER}/run_{number}",
+                        command=(*words, *request.command),
+                        time_limit_s=request.time_limit_s,
+                    )
+                    for number in range(1, request.runs + 1)
+                ),
+                *(counting if request.counters else ()),
             )
         )
 
@@ -170,10 +191,12 @@ class CuptiCollector(Collector):
         make_directory(root / _LOGS)
         log_path = root / _LOGS / f"{planned.name}.log"
         what = f"the application (pass {planned.name})"
-        words = tuple(word.replace("{directory}", str(folder)) for word in planned.command[:5])
+        counts = planned.role is TraceRole.COUNTERS
+        own = len(ncu_words(planned.counters, "") if counts else _OWN_WORDS)
+        words = tuple(word.replace("{directory}", str(folder)) for word in planned.command[:own])
         result = run_command(
             ProcessRequest(
-                command=(*words, *planned.command[5:]),
+                command=(*words, *planned.command[own:]),
                 log_path=log_path,
                 time_limit_s=planned.time_limit_s,
                 what=what,
@@ -182,11 +205,15 @@ class CuptiCollector(Collector):
         )
         if not result.succeeded:
             raise ApplicationExitError(result, what=what, next_step=f"see {log_path}, or add --debug")
-        files = sorted(folder.glob(f"*{SUFFIX}"))
+        files = sorted(folder.glob(f"*{TABLE if counts else SUFFIX}"))
         if not files:
             raise BadDataError(
                 "the application left no recording",
-                cause="it never used CUDA, or CUDA did not load the recorder (its log would say so)",
+                cause=(
+                    "it launched no kernel, or this driver lets only administrators read counters"
+                    if counts
+                    else "it never used CUDA, or CUDA did not load the recorder (its log would say so)"
+                ),
                 next_step=f"see {log_path}",
             )
         return PassOutcome(
@@ -196,5 +223,5 @@ class CuptiCollector(Collector):
             files=tuple(path.relative_to(root).as_posix() for path in files),
             log=log_path.relative_to(root).as_posix(),
             diagnostics=process_findings(planned.name, result),
-            tool_version="CUPTI",
+            tool_version="Nsight Compute" if counts else "CUPTI",
         )

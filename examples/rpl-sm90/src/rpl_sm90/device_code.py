@@ -17,8 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_codeobject.instructions.disassembly import Instruction
-from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instructions
+from rpl_codeobject.disassembly import Instruction, IsaVerdict, compare_instructions
 from rpl_codeobject.kernel_names import is_instance
 from rpl_codeobject.occupancy import LaunchShape, Occupancy, UsedRegisters, theoretical_occupancy
 from rpl_core.errors import BadDataError, MissingError, RplError

@@ -31,9 +31,10 @@ def rpl_detect_device(agents: tuple[Agent, ...]) -> DeviceModel | None:
 
 @hookimpl
 def rpl_readers() -> tuple[Reader, ...]:
+    from rpl_sm90.ncu import NcuReader
     from rpl_sm90.reader import CuptiReader, NsightReader
 
-    return (NsightReader(), CuptiReader())
+    return (NsightReader(), CuptiReader(), NcuReader())
 
 
 @hookimpl

@@ -9,7 +9,17 @@ from __future__ import annotations
 from functools import partial
 
 from rpl_core.model.architecture import Architecture, OccupancyLimits, RegisterFile
-from rpl_core.model.device import CeilingOrigin, ComputeCeiling, CounterMap, DeviceModel, MemoryCeiling, Pipe
+from rpl_core.model.device import (
+    CeilingOrigin,
+    ComputeCeiling,
+    CounterMap,
+    DeviceModel,
+    Formula,
+    MemoryCeiling,
+    Pipe,
+    Quantity,
+)
+from rpl_core.model.origin import Exactness
 from rpl_core.model.trace import Agent
 
 ARCHITECTURE = "sm_90"
@@ -83,6 +93,54 @@ def _memory(page: str, hbm_gbps: float) -> tuple[MemoryCeiling, ...]:
     )
 
 
+_METRICS = (
+    "Nsight Compute 2025.3, Kernel Profiling Guide, metrics reference"
+    " (https://docs.nvidia.com/nsight-compute/ProfilingGuide/)"
+)
+_COLD = "ncu empties the caches before each kernel, so what earlier kernels left there is read again"
+_NO_TENSOR = "operations of the tensor cores are not counted"
+_OPERATION = "smsp__sass_thread_inst_executed_op_{}_pred_on"
+_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared"
+_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
+
+
+def _flops(letter: str) -> str:
+    """Of all threads that took part: an fma is two operations."""
+    add, multiply, both = (_OPERATION.format(letter + word) for word in ("add", "mul", "fma"))
+    return f"{add} + {multiply} + 2 * {both}"
+
+
+def _bytes(what: str) -> Quantity:
+    formula = Formula(f"dram__bytes_{what}", Exactness.ESTIMATE, _METRICS, note=_COLD)
+    return Quantity(f"hbm_{what}_bytes", "B", (formula,))
+
+
+COUNTERS = CounterMap(
+    quantities=(
+        _bytes("read"),
+        _bytes("write"),
+        Quantity("hbm_bytes", "B", sum_of=("hbm_read_bytes", "hbm_write_bytes")),
+        *(
+            Quantity(
+                f"valu_flops_{kind}",
+                "FLOP",
+                (Formula(_flops(letter), Exactness.EXACT, _METRICS, note=_NO_TENSOR),),
+            )
+            for kind, letter in (("f64", "d"), ("f32", "f"))
+        ),
+        Quantity(
+            "lds_bank_conflicts_per_access",
+            "conflict",
+            (Formula(f"{_CONFLICTS} / ({_WAVEFRONTS} - {_CONFLICTS})", Exactness.EXACT, _METRICS),),
+            additive=False,
+        ),
+    ),
+    recommended=(
+        *("dram__bytes_read", "dram__bytes_write", _CONFLICTS, _WAVEFRONTS),
+        *(_OPERATION.format(letter + word) for letter in "df" for word in ("add", "mul", "fma")),
+    ),
+)
+
 _device = partial(
     DeviceModel,
     architecture=ARCHITECTURE,
@@ -97,7 +155,7 @@ _device = partial(
     llc_bytes=None,
     l2_channels=None,
     fp32_valu_width=None,
-    counter_map=CounterMap(quantities=(), recommended=()),
+    counter_map=COUNTERS,
     unknown_facts=(
         "xcd_count: one die",
         "llc_bytes: no cache behind L2",

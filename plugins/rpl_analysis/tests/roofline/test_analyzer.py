@@ -13,7 +13,7 @@ from rpl_analysis.options import FLOP_MODEL
 from rpl_analysis.roofline.analyzer import RooflineAnalyzer
 from rpl_analysis.roofline.model import RooflineStatus
 from rpl_analysis.runtime.model import KernelResources, KernelTime
-from rpl_codeobject.instructions.packed import PackedMix
+from rpl_codeobject.kernel_code import PackedMix
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.fact import Facts
 from rpl_core.interfaces.options import Options

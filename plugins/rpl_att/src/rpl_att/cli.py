@@ -13,7 +13,7 @@ import click
 from rpl_core.cli.session import session_of
 
 if TYPE_CHECKING:
-    from rpl_att.showing.choose import Chosen
+    from rpl_att.showing import Chosen
 
 _PLACE = click.Path(path_type=Path)
 _SHOWN_CHANGES = 30
@@ -40,7 +40,7 @@ def _choice(command: Any) -> Any:
 
 
 def _chosen(path: Path, kernel: str | None, dispatch: int | None) -> Chosen:
-    from rpl_att.showing.choose import choose_trace, with_figures
+    from rpl_att.showing import choose_trace, with_figures
 
     return with_figures(choose_trace(path, kernel, dispatch))
 
@@ -75,14 +75,15 @@ def show(
     rpl att show ui_output_agent_1_dispatch_3 --source
     rpl att show rpl-runs/latest --top 20 --sort stall
     """
-    from rpl_att.showing.listing import (
+    from rpl_att.showing import (
         hot_text,
         listing_text,
         ordered_instructions,
+        source_lines,
+        source_text,
         summary_lines,
         waits_of,
     )
-    from rpl_att.showing.source_view import source_lines, source_text
     from rpl_core.cli.output import USUAL_WIDTH, terminal_width
     from rpl_core.errors import UsageError
 
@@ -128,7 +129,7 @@ def diff(
     as_json: bool,
 ) -> None:
     """Compare two traces per wave: fractions, then the instructions whose cycles changed most."""
-    from rpl_att.showing.difference import difference
+    from rpl_att.showing import difference
 
     output = session_of(context).output
     compared = difference(_chosen(before, kernel, dispatch), _chosen(after, kernel, dispatch))
@@ -178,7 +179,7 @@ def export(
     """Write the cycles of a traced kernel by source line and instruction for a flame graph."""
     import json
 
-    from rpl_att.showing.exports import collapsed, speedscope
+    from rpl_att.showing import collapsed, speedscope
     from rpl_core.files.atomic import write_atomic
 
     output = session_of(context).output

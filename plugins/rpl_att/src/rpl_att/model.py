@@ -14,8 +14,7 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from rpl_att.join_dispatch import TracedKernel
     from rpl_att.reading.code_table import CodeTable
-    from rpl_att.reading.occupancy_events import OccupancyEvents
-    from rpl_att.reading.wave_states import StateSteps
+    from rpl_att.reading.occupancy_events import OccupancyEvents, StateSteps
     from rpl_att.reduction.waves import ReducedWaves
 
 

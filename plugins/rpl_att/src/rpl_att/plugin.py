@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rpl_core import hookimpl
-from rpl_core.interfaces.options import PluginSetting, SettingKind
+from rpl_core.interfaces.options import CommandOption, PluginSetting, SettingKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rpl_core.interfaces.analyzer import Analyzer
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.doctor import DoctorCheck
     from rpl_core.interfaces.document import DocumentSection
-    from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.section import ReportSection
 
 RPL_API = 1
-#: Their limits and defaults stand in ``rpl_att.collector.settings``.
+#: Their limits and defaults stand in ``rpl_att.settings``.
 RPL_SETTINGS = (
     PluginSetting("plugins.att.target-cu", SettingKind.VALUE, "compute unit that is traced"),
     PluginSetting("plugins.att.shader-engine-mask", SettingKind.VALUE, "shader engines that are traced"),
@@ -32,7 +30,7 @@ RPL_SETTINGS = (
 @hookimpl
 def rpl_collectors(config: Mapping[str, Any]) -> tuple[Collector, ...]:
     from rpl_att.collector.att_collector import ThreadTraceCollector
-    from rpl_att.collector.settings import settings_from
+    from rpl_att.settings import settings_from
 
     return (ThreadTraceCollector(settings_from(config)),)
 
@@ -74,7 +72,6 @@ def rpl_options() -> tuple[CommandOption[Any], ...]:
 
 @hookimpl
 def rpl_doctor_checks(config: Mapping[str, Any]) -> tuple[DoctorCheck, ...]:
-    from rpl_att.collector.settings import settings_from
-    from rpl_att.doctor import DecoderCheck
+    from rpl_att.settings import DecoderCheck, settings_from
 
     return (DecoderCheck(settings_from(config)),)

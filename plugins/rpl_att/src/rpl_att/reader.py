@@ -54,7 +54,7 @@ class ThreadTraceReader(Reader):
         return sets
 
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
-        from rpl_att.decoding.raw_trace import read_raw_trace
+        from rpl_att.decoding.decode import read_raw_trace
         from rpl_att.reduction.decoded_trace import read_decoded_trace
 
         if inputs.format == "raw thread trace":

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from rpl_att.analysis.att_block import att_block
-from rpl_att.analysis.figures import FIGURES, kernel_figures
-from rpl_att.analysis.occupancy import busiest_target
-from rpl_att.analysis.unit_utilisation import mfma_utilisation
+from rpl_att.analysis.utilisation import busiest_target, mfma_utilisation
+from rpl_att.analyzer import FIGURES, kernel_figures
 from rpl_att.contract import AttPart
 from rpl_att.reduction.decoded_trace import read_decoded_trace
 from rpl_core.contracts.common import MetricDoc

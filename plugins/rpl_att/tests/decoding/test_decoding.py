@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from rpl_att.decoding.raw_trace import read_raw_trace
+from rpl_att.decoding.decode import read_raw_trace
 from rpl_core.errors import BadDataError, MissingError
 
 
@@ -92,7 +92,7 @@ def test_an_unmatched_instruction_is_counted_and_in_no_row(recording):
 
 def test_absolute_addresses_are_located_by_the_results_of_the_process(recording):
     from rpl_att.decoding.code_rows import CodeRows
-    from rpl_att.decoding.code_sources import read_loads
+    from rpl_att.decoding.decode import read_loads
 
     (trace,) = recording.traces("S")
     entry = {"code_object_id": 5, "load_base": 0x70000000, "load_size": 0x2000, "load_delta": 0x70000000}
@@ -136,7 +136,7 @@ def test_a_code_object_is_disassembled(recording, rpl_require, tmp_path):
 
 def test_a_code_object_without_a_disassembler_is_said(recording, monkeypatch):
     (recording.folder / "isa_code_object_5.json").rename(recording.folder / "12_gfx942_code_object_id_5.out")
-    monkeypatch.setattr("rpl_codeobject.instructions.disassembly.DISASSEMBLERS", ())
+    monkeypatch.setattr("rpl_codeobject.disassembly.DISASSEMBLERS", ())
     monkeypatch.delenv("ROCM_PATH", raising=False)
     with pytest.raises(MissingError, match="no llvm-objdump found"):
         recording.decode("S")

@@ -163,14 +163,14 @@ def test_a_gzipped_folder_reads_like_the_plain_one(sound):
 
 
 def test_too_many_waves_are_refused(sound, monkeypatch):
-    monkeypatch.setattr("rpl_att.reading.wave_index.MAX_WAVES", 3)
+    monkeypatch.setattr("rpl_att.reading.wave_files.MAX_WAVES", 3)
     waves = {str(n): ["a.json", 0, 1] for n in range(4)}
     sound.index(wave_filenames={"0": {"0": {"0": waves}}})
     assert any("more than 3 waves" in warning for warning in sound.block().warnings)
 
 
 def test_a_gigantic_skeleton_is_refused(sound, monkeypatch):
-    monkeypatch.setattr("rpl_att.reading.json_skeleton.MAX_SKELETON_BYTES", 5000)
+    monkeypatch.setattr("rpl_att.reading.json_arrays.MAX_SKELETON_BYTES", 5000)
     path = sound.path / "se0_sm0_sl0_wv0.json"
     document = json.loads(path.read_text())
     path.write_text(json.dumps({"pad": "x" * 10_000, **document}))
@@ -179,7 +179,7 @@ def test_a_gigantic_skeleton_is_refused(sound, monkeypatch):
 
 @pytest.mark.parametrize("tree", [{"a": {"b": 3}}, {"a": ["x"]}, [1], "x", {"a": None}])
 def test_a_malformed_tree_of_sources_is_refused(sound, tree):
-    from rpl_att.reading.snapshots import source_names
+    from rpl_att.reading.folder import source_names
 
     sound.file("snapshots.json", {"/": tree} if not isinstance(tree, list) else tree)
     if tree == "x":
@@ -190,7 +190,7 @@ def test_a_malformed_tree_of_sources_is_refused(sound, tree):
 
 
 def test_an_endless_tree_of_sources_is_refused(sound):
-    from rpl_att.reading.snapshots import source_names
+    from rpl_att.reading.folder import source_names
 
     sound.file("snapshots.json", '{"a":' * 300 + '"x"' + "}" * 300)
     with pytest.raises(BadDataError, match="at most 64 folders"):
@@ -198,7 +198,7 @@ def test_an_endless_tree_of_sources_is_refused(sound):
 
 
 def test_a_source_copy_outside_of_the_folder_is_not_read(sound, tmp_path):
-    from rpl_att.reading.snapshots import read_source
+    from rpl_att.reading.folder import read_source
 
     (sound.path.parent / "secret.cpp").write_text("secret")
     with pytest.raises(BadDataError, match="outside of itself"):
@@ -293,7 +293,7 @@ def test_a_large_occupancy_file_is_streamed(sound):
 
 def test_an_index_that_names_one_wave_for_all_is_refused_before_any_is_read(sound, monkeypatch):
     """A file of some megabytes would have one wave read 190 000 times."""
-    from rpl_att.reading.wave_index import read_wave_index
+    from rpl_att.reading.wave_files import read_wave_index
 
     index = {"0": {"0": {"0": {str(i): ["se0_sm0_sl0_wv0.json", 0, 1] for i in range(1000)}}}}
     sound.file("filenames.json", json.dumps({"wave_filenames": index}))

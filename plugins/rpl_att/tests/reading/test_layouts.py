@@ -159,7 +159,7 @@ def test_statistics_with_a_header_only_are_an_empty_trace(trace_folder):
 
 @pytest.mark.parametrize("name", ["gfx942_elementwise_rocprofv2", "gfx950_wave_gemm/smci350-zts-gtu-b20-05"])
 def test_raw_traces_are_recognised_and_said_to_be_undecoded(rpl_shared_data, rpl_cli, name, monkeypatch):
-    monkeypatch.setattr("rpl_att.decoding.raw_trace.find_decoder", lambda _: None)
+    monkeypatch.setattr("rpl_att.decoding.decode.find_decoder", lambda _: None)
     folder = rpl_shared_data / "att" / name
     att = rpl_cli("analyze", folder, "--json").assert_ok().json()["att"]
     assert (att["status"], att["level"]) == ("empty", "raw")

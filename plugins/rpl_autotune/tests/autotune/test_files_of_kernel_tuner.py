@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from rpl_autotune.cache.recorded_space import read_recorded
+from rpl_autotune.recorded_space import read_recorded
 from rpl_core.errors import BadDataError
 
 CACHE = {

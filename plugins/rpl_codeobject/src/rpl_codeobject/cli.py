@@ -11,8 +11,8 @@ from rpl_core.cli.session import session_of
 from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
-    from rpl_codeobject.comparing.difference import AbiDiff
-    from rpl_codeobject.instructions.isa_diff import IsaDiff
+    from rpl_codeobject.comparing import AbiDiff
+    from rpl_codeobject.disassembly import IsaDiff
     from rpl_codeobject.values import CodeObject
     from rpl_core.cli.output import Output
 
@@ -60,7 +60,7 @@ def abi_diff(
     rpl abi-diff before.hsaco after.hsaco
     rpl abi-diff ./app ./app-new --kernel scale --isa
     """
-    from rpl_codeobject.comparing.compare import compare_code_objects
+    from rpl_codeobject.comparing import compare_code_objects
     from rpl_codeobject.occupancy import LaunchAssumption
     from rpl_codeobject.reading.read import read_code_objects
     from rpl_core.errors import BadDataError
@@ -93,8 +93,7 @@ def abi_diff(
 def _compare_isa(
     before: tuple[CodeObject, ...], after: tuple[CodeObject, ...], kernel: str | None
 ) -> dict[str, IsaDiff]:
-    from rpl_codeobject.instructions.disassembly import disassemble
-    from rpl_codeobject.instructions.isa_diff import compare_instructions
+    from rpl_codeobject.disassembly import compare_instructions, disassemble
 
     diffs = {}
     newer = {code_object.target: code_object for code_object in reversed(after)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_codeobject.comparing.other_code import other_code_changes
+from rpl_codeobject.comparing import other_code_changes
 from rpl_codeobject.occupancy import LaunchAssumption
 from rpl_codeobject.reading.elf_file import open_elf
 from rpl_codeobject.reading.read import read_code_objects
@@ -132,7 +132,7 @@ def test_a_kernel_that_is_in_no_build_is_not_called_changed(build):
 
 def test_without_a_disassembler_nothing_is_claimed(build, monkeypatch):
     before, after = build("a"), build("b", pragma="#pragma unroll 4")
-    monkeypatch.setattr("rpl_codeobject.instructions.disassembly.DISASSEMBLERS", ("no-such-tool",))
+    monkeypatch.setattr("rpl_codeobject.disassembly.DISASSEMBLERS", ("no-such-tool",))
     guards = judge(before, after)
     assert guards["binary-isa"].passed is None
     assert guards["other-code"].passed is None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_codeobject.comparing.compare import compare_code_objects as compare
-from rpl_codeobject.comparing.difference import Severity
-from rpl_codeobject.instructions.isa_diff import IsaDiff, IsaVerdict
+from rpl_codeobject.comparing import Severity
+from rpl_codeobject.comparing import compare_code_objects as compare
+from rpl_codeobject.disassembly import IsaDiff, IsaVerdict
 from rpl_codeobject.occupancy import LaunchAssumption
 from rpl_codeobject.values import KernelArgument, KernelDescriptor
 from rpl_gfx942.products import FACTS

@@ -6,12 +6,10 @@ import struct
 
 import pytest
 
-from rpl_codeobject.instructions.digest import code_digest
-from rpl_codeobject.instructions.disassembly import Instruction
-from rpl_codeobject.instructions.machine_loops import find_machine_loops
-from rpl_codeobject.reading import metadata
+from rpl_codeobject.disassembly import Instruction, find_machine_loops
+from rpl_codeobject.reading import elf_file
 from rpl_codeobject.reading.bundles import split_section
-from rpl_codeobject.reading.exported import exported_symbols
+from rpl_codeobject.reading.exported import code_digest, exported_symbols
 from rpl_codeobject.reading.read import code_objects_from, read_code_objects
 from rpl_core.errors import BadDataError
 from rpl_testkit.hand_made_code import CodeParts, metadata_note
@@ -51,10 +49,10 @@ def test_variables_that_overlap_are_not_copied_for_each_name(monkeypatch):
 
 
 def test_a_note_of_countless_lists_is_refused(monkeypatch):
-    monkeypatch.setattr(metadata, "_MOST_CONTAINERS", 1000)
+    monkeypatch.setattr(elf_file, "_MOST_CONTAINERS", 1000)
     note = b"\xdd" + struct.pack(">I", 2000) + b"\x90" * 2000
     with pytest.raises(BadDataError, match="more than 1000 lists"):
-        metadata.decode_note(note, "here")
+        elf_file.decode_note(note, "here")
 
 
 def test_a_section_of_countless_bundles_is_gone_through_once():

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_codeobject.instructions.disassembly import Instruction, disassemble
-from rpl_codeobject.instructions.isa_diff import IsaVerdict, compare_instructions
-from rpl_codeobject.instructions.machine_loops import find_machine_loops
+from rpl_codeobject.disassembly import (
+    Instruction,
+    IsaVerdict,
+    compare_instructions,
+    disassemble,
+    find_machine_loops,
+)
 from rpl_codeobject.reading.read import read_code_objects
 from rpl_codeobject.values import CodeObject
 from rpl_core.errors import BadDataError

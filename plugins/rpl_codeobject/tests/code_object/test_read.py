@@ -10,8 +10,7 @@ from contextlib import suppress
 import pytest
 
 from rpl_codeobject.reading.bundles import split_section
-from rpl_codeobject.reading.descriptor import decode_descriptor
-from rpl_codeobject.reading.metadata import decode_note, kernel_from, metadata_version
+from rpl_codeobject.reading.elf_file import decode_descriptor, decode_note, kernel_from, metadata_version
 from rpl_codeobject.reading.read import code_objects_from, read_code_objects
 from rpl_core.errors import BadDataError, ForeignFileError, MissingError, RplError
 

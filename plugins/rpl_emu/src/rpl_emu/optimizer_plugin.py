@@ -14,6 +14,6 @@ RPL_API = 1
 
 @hookimpl
 def rpl_metrics() -> tuple[Metric, ...]:
-    from rpl_emu.programs.issue_cycles import IssueCycles
+    from rpl_emu.programs.collector import IssueCycles
 
     return (IssueCycles(),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rpl_core import hookimpl
@@ -9,8 +10,6 @@ from rpl_core.errors import RplError
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.document import DocumentSection
     from rpl_core.interfaces.reader import Reader
@@ -63,7 +62,7 @@ def rpl_collectors(config: Mapping[str, Any]) -> tuple[Collector, ...]:
 
 @hookimpl
 def rpl_readers() -> tuple[Reader, ...]:
-    from rpl_emu.heat.reader import HeatReader
+    from rpl_emu.heat.sections import HeatReader
 
     return (HeatReader(),)
 
@@ -91,13 +90,13 @@ def rpl_device_models() -> tuple[DeviceModel, ...]:
 @hookimpl
 def rpl_detect_device(agents: tuple[Agent, ...]) -> DeviceModel | None:
     """By the name that the recordings of the emulator give to their agents."""
-    from rpl_emu.programs.device import PRODUCT
+    from rpl_emu.programs.software_gpu import PRODUCT
 
     return _emulated_device() if agents and all(agent.product == PRODUCT for agent in agents) else None
 
 
 def _emulated_device() -> DeviceModel | None:
-    from rpl_emu.programs.device import emulated_device
+    from rpl_emu.programs.software_gpu import emulated_device
 
     try:
         return emulated_device()

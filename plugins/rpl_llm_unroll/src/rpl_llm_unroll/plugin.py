@@ -9,7 +9,6 @@ from rpl_core.interfaces.options import PluginSetting, SettingKind
 
 if TYPE_CHECKING:
     from rpl_optimize.interfaces.proposer import Proposer
-    from rpl_optimize.interfaces.transformation import Transformation
 
 RPL_API = 1
 #: Options of a session with a language model that may stand in the configuration file.
@@ -28,15 +27,7 @@ RPL_SETTINGS = (
 
 
 @hookimpl
-def rpl_transformations() -> tuple[Transformation, ...]:
-    from rpl_llm_unroll.transformation import Unroll
-
-    return (Unroll(),)
-
-
-@hookimpl
 def rpl_proposers() -> tuple[Proposer, ...]:
-    from rpl_llm_unroll.proposers.deterministic import DeterministicProposer
-    from rpl_llm_unroll.proposers.llm import LlmProposer
+    from rpl_llm_unroll.proposers import DeterministicProposer, LlmProposer
 
     return (DeterministicProposer(), LlmProposer())

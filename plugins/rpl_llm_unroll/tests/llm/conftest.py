@@ -8,8 +8,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from rpl_llm_unroll.asking.endpoint import Endpoint
-from rpl_llm_unroll.proposers.llm import LlmProposer
+from rpl_llm_unroll.endpoint import Endpoint
+from rpl_llm_unroll.proposers import LlmProposer
 from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
 from rpl_optimize.interfaces.transformation import KernelSource
 from rpl_testkit.llm_server import LlmServer, Scripted

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rpl_llm_unroll.reply.model import Target
-from rpl_llm_unroll.syntax.source_file import read_source_file
+from rpl_llm_unroll.reply import Target
+from rpl_transforms.source_file import read_source_file
 
 SOURCE = b"""#include <hip/hip_runtime.h>
 #define TILE 64

@@ -189,7 +189,7 @@ def test_impossible_options_are_usage_errors(bench, options):
 
 
 def test_the_endpoint_may_come_from_the_environment(bench, serve, monkeypatch):
-    from rpl_llm_unroll.asking.settings import read_settings
+    from rpl_llm_unroll.settings import read_settings
 
     environment = {"OPENAI_BASE_URL": "http://elsewhere:1/v1/", "OPENAI_API_KEY": "x"}
     assert read_settings({"model": "m"}, environment).host == "elsewhere:1"

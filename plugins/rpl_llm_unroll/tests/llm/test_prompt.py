@@ -14,10 +14,10 @@ from rpl_core.errors import BadDataError, RplError, UsageError
 from rpl_core.interfaces.renderer import SectionOf
 from rpl_core.interfaces.section import Paragraph, ReportSection, Table
 from rpl_llm_unroll.prompt.build import build_prompt
-from rpl_llm_unroll.prompt.quoting import fenced as quoted
-from rpl_llm_unroll.prompt.quoting import without_folders
-from rpl_llm_unroll.prompt.target import find_target
-from rpl_llm_unroll.reply.judge import find_blocks
+from rpl_llm_unroll.prompt.figures import fenced as quoted
+from rpl_llm_unroll.prompt.figures import without_folders
+from rpl_llm_unroll.prompt.model import find_target
+from rpl_llm_unroll.reply import find_blocks
 from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
 from rpl_optimize.interfaces.transformation import KernelSource
 
@@ -320,7 +320,7 @@ def test_the_thread_trace_chooses_the_loop(looping, rpl_require):
     request = _request(binary=looping)
     whole = _section(request, "Machine code")
     row = request.documents["profile"]["kernels"][0]["att"]["hot_instructions"][0]
-    from rpl_codeobject.instructions.disassembly import disassemble
+    from rpl_codeobject.disassembly import disassemble
     from rpl_codeobject.reading.read import read_code_objects
 
     (code,) = read_code_objects(looping)
@@ -342,7 +342,7 @@ def test_a_program_without_device_code_is_said_to_be_so(tmp_path):
 
 
 def test_without_a_disassembler_it_says_so(looping_or_none, monkeypatch):
-    monkeypatch.setattr("rpl_codeobject.instructions.disassembly.DISASSEMBLERS", ())
+    monkeypatch.setattr("rpl_codeobject.disassembly.DISASSEMBLERS", ())
     text = _section(attrs.evolve(_request(), binary=looping_or_none), "Machine code")
     assert text == "not collected: no llvm-objdump found"
 

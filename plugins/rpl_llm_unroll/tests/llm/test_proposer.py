@@ -8,12 +8,12 @@ import attrs
 import pytest
 
 from rpl_core.errors import BadDataError, MissingError, UsageError
-from rpl_llm_unroll.asking.endpoint import parse_answer
-from rpl_llm_unroll.asking.exchange import Answer, Message, Usage
-from rpl_llm_unroll.proposers.llm import LlmProposer
+from rpl_llm_unroll.endpoint import parse_answer
+from rpl_llm_unroll.exchange import Answer, Message, Usage
+from rpl_llm_unroll.proposers import LlmProposer
 from rpl_optimize.interfaces.proposer import Attempt
-from rpl_optimize.transform.edits import apply_edits
-from rpl_testkit.contracts.optimizer_parts import assert_proposer
+from rpl_optimize.transform import apply_edits
+from rpl_testkit.contracts.optimizer import assert_proposer
 from rpl_testkit.llm_server import Scripted
 
 from .conftest import KEY

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 import rpl_testkit
-from rpl_llm_unroll.reply import judge
-from rpl_llm_unroll.reply.judge import judge_reply
-from rpl_llm_unroll.reply.model import Problem, SoundReply
+from rpl_llm_unroll import reply
+from rpl_llm_unroll.reply import Problem, SoundReply, judge_reply
 from rpl_optimize.source_meaning.front_end import FrontEnd
 from rpl_optimize.source_meaning.judge import MeaningJudge
-from rpl_optimize.transform.edits import apply_edits
+from rpl_optimize.transform import apply_edits
 
 from .sources import GOOD, KERNEL, SOURCE, fenced, target
 
@@ -170,8 +169,8 @@ BAD_REPLIES = {
     "attribute word": (inside("int x __attribute__((annotate(2))); (void)x;"), "does not parse"),
     "macro that is a pragma": (inside("DO_PRAGMA(clang x)"), "does not parse"),
     # size
-    "giant reply": ("x" * (judge.MAX_REPLY_BYTES + 1), "longer than 512 KiB"),
-    "giant block": (inside("// " + "x" * judge.MAX_KERNEL_BYTES), "longer than 128 KiB"),
+    "giant reply": ("x" * (reply.MAX_REPLY_BYTES + 1), "longer than 512 KiB"),
+    "giant block": (inside("// " + "x" * reply.MAX_KERNEL_BYTES), "longer than 128 KiB"),
 }
 
 #: One kernel each, so that only the compiler can tell what is wrong with it.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_llm_unroll.reply import judge
-from rpl_llm_unroll.reply.judge import judge_reply
-from rpl_llm_unroll.reply.model import Problem, SoundReply
+from rpl_llm_unroll import reply
+from rpl_llm_unroll.reply import Problem, SoundReply, judge_reply
 
 from .sources import GOOD, fenced, target
 from .test_replies import BAD_REPLIES
@@ -30,18 +29,18 @@ def as_released():
 
 @pytest.mark.parametrize("name", _CHECKS)
 def test_every_check_of_the_block_is_needed(as_released, name, monkeypatch):
-    monkeypatch.setattr(judge, name, lambda *_: None)
+    monkeypatch.setattr(reply, name, lambda *_: None)
     assert _answers() != as_released
 
 
 @pytest.mark.parametrize("guard", ["directives", "words"])
 def test_every_guard_on_tokens_is_needed(as_released, guard, monkeypatch):
-    verdicts = judge.token_verdicts
+    verdicts = reply.token_verdicts
 
     def without(*arguments):
         return tuple(v for v in verdicts(*arguments) if v.guard != guard)
 
-    monkeypatch.setattr(judge, "token_verdicts", without)
+    monkeypatch.setattr(reply, "token_verdicts", without)
     assert None in _answers().values()
 
 

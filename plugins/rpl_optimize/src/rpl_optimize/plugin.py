@@ -23,28 +23,23 @@ RPL_SETTINGS = (KEEP_VARIABLES,)
 
 @hookimpl
 def rpl_equivalence_checks() -> tuple[EquivalenceCheck, ...]:
-    from rpl_optimize.equivalence.output_files import OutputFilesCheck
-    from rpl_optimize.equivalence.validation_command import ValidationCommandCheck
+    from rpl_optimize.equivalence.checks import OutputFilesCheck, ValidationCommandCheck
 
     return (ValidationCommandCheck(), OutputFilesCheck())
 
 
 @hookimpl
 def rpl_proposers() -> tuple[Proposer, ...]:
-    from rpl_optimize.transform.ranked import RankedProposer
+    from rpl_optimize.ranked import RankedProposer
 
     return (RankedProposer(),)
 
 
 @hookimpl
 def rpl_builders() -> tuple[BuildSystem, ...]:
-    from rpl_optimize.build.database_build import DatabaseBuilds
-    from rpl_optimize.build.default_build import CompilerBuilds
-    from rpl_optimize.build.template_build import CommandBuilds
-    from rpl_optimize.projects.cmake import CMakeBuilds
-    from rpl_optimize.projects.extension import NinjaBuilds, SetupBuilds
-    from rpl_optimize.projects.makefile import MakeBuilds
+    from rpl_optimize.build.systems import CommandBuilds, CompilerBuilds, DatabaseBuilds
     from rpl_optimize.projects.project_build import ProjectBuilds
+    from rpl_optimize.projects.systems import CMakeBuilds, MakeBuilds, NinjaBuilds, SetupBuilds
 
     told = (CommandBuilds(), ProjectBuilds(), DatabaseBuilds())
     found = (CMakeBuilds(), NinjaBuilds(), MakeBuilds(), SetupBuilds(), CompilerBuilds())
@@ -64,6 +59,6 @@ def rpl_ceilings(device: DeviceModel) -> tuple[ComputeCeiling | MemoryCeiling, .
 
     if not kept_path().exists():  # before the module of what is kept is imported, and pydantic with it
         return ()
-    from rpl_optimize.ceilings.kept import ceilings_of
+    from rpl_optimize.ceilings.measured import ceilings_of
 
     return ceilings_of(device)

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from rpl_core.cli.session import Session
-from rpl_optimize.cli.measure_ceilings import compiled_for
+from rpl_optimize.cli.ceilings import compiled_for
 
 
 @pytest.mark.data

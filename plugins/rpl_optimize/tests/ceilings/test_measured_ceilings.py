@@ -13,8 +13,16 @@ from rpl_core.model.origin import Origin
 from rpl_core.model.recording import Recording
 from rpl_gfx942.products import GFX942
 from rpl_optimize.ceilings import kept_path
-from rpl_optimize.ceilings.kept import KeptDevice, ceilings_of, keep, read_kept
-from rpl_optimize.ceilings.work import BENCHMARKS, Sizes, benchmarks_for, rates_of
+from rpl_optimize.ceilings.measured import (
+    BENCHMARKS,
+    KeptDevice,
+    Sizes,
+    benchmarks_for,
+    ceilings_of,
+    keep,
+    rates_of,
+    read_kept,
+)
 from rpl_testkit.traces import make_trace
 
 SIZES = Sizes(workgroups=10, iterations=3, mebibytes=2, launches=2)

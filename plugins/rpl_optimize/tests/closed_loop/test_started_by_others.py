@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from rpl_optimize.running.mounts import why_no_mounts
+from rpl_optimize.running.program_word import why_no_mounts
 
 pytestmark = [
     pytest.mark.clang,

@@ -18,10 +18,8 @@ import pytest
 from rpl_core.plugins.host import create_host
 from rpl_core.plugins.selection import PluginSelection
 from rpl_optimize.contracts.ledger import FinishedData
-from rpl_optimize.ledger.events import LedgerEvent
-from rpl_optimize.ledger.line import FIRST_PREVIOUS, encode, make_entry
-from rpl_optimize.ledger.plans import seed_after
-from rpl_optimize.ledger.read import read_ledger
+from rpl_optimize.ledger.lines import FIRST_PREVIOUS, LedgerEvent, encode, make_entry, read_ledger
+from rpl_optimize.ledger.recorded_evidence import seed_after
 from rpl_optimize.ledger.session_files import verify_session_files
 from rpl_optimize.ledger.verify import verify_ledger
 from rpl_optimize.loop import recorded_session

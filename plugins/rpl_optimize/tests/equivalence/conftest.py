@@ -10,9 +10,8 @@ import pytest
 
 from rpl_core.plugins.catalog import NamedContributions
 from rpl_core.plugins.relay import Contribution
-from rpl_optimize.build.model import BuiltProgram
-from rpl_optimize.equivalence.controls import EquivalenceSubject
-from rpl_optimize.equivalence.stage import EquivalenceStage
+from rpl_optimize.build.builders import BuiltProgram
+from rpl_optimize.equivalence.stage import EquivalenceStage, EquivalenceSubject
 from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.interfaces.equivalence import EquivalenceOptions, EquivalenceRequest
 from rpl_optimize.interfaces.proposer import InstalledTransformation

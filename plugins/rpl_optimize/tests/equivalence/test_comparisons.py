@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from rpl_core.errors import UsageError
-from rpl_optimize.equivalence import comparison
-from rpl_optimize.equivalence.comparison import Tolerance
-from rpl_optimize.equivalence.output_files import compare_bytes, compare_outputs
-from rpl_optimize.equivalence.output_spec import read_output
+from rpl_optimize.equivalence import outputs
+from rpl_optimize.equivalence.checks import compare_bytes, compare_outputs
+from rpl_optimize.equivalence.outputs import Tolerance, read_output
 
 
 @pytest.fixture
@@ -25,7 +24,7 @@ def compare(tmp_path):
 
 @pytest.mark.parametrize("place", [0, 1, 4999, 5000, 5001, 9998, 9999])
 def test_the_first_different_byte_is_found(tmp_path, monkeypatch, place: int) -> None:
-    monkeypatch.setattr(comparison, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(outputs, "BLOCK_BYTES", 1000)
     text = bytearray(b"line.....\n" * 1000)
     (tmp_path / "a").write_bytes(text)
     text[place] ^= 1
@@ -77,7 +76,7 @@ def test_a_tolerance_of_0_asks_for_equal_bytes(compare) -> None:
 
 
 def test_text_is_read_alike_however_its_lines_are_cut(compare, monkeypatch) -> None:
-    monkeypatch.setattr(comparison, "BLOCK_BYTES", 7)
+    monkeypatch.setattr(outputs, "BLOCK_BYTES", 7)
     numbers = ",".join(f"{n}.25" for n in range(500)).encode()
     assert compare(numbers, numbers.replace(b".25", b".250"), absolute=1e-9).equal is True
     words = b",".join(b"a,b,%d.5" % n for n in range(100))
@@ -155,7 +154,7 @@ def test_64_bit_integers_far_apart_do_not_wrap(compare) -> None:
 
 
 def test_the_worst_element_of_all_blocks_is_reported(compare, monkeypatch) -> None:
-    monkeypatch.setattr("rpl_optimize.equivalence.compare_arrays.BLOCK_BYTES", 64)
+    monkeypatch.setattr("rpl_optimize.equivalence.outputs.BLOCK_BYTES", 64)
     old = np.zeros(1000, dtype="<f4")
     new = old.copy()
     new[[3, 500, 900]] = [0.5, 4.0, 2.0]

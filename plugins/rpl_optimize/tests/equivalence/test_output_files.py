@@ -6,8 +6,8 @@ import pytest
 from attrs import evolve
 
 from rpl_core.process.output import LogFile
-from rpl_optimize.equivalence.output_files import OutputFilesCheck
-from rpl_optimize.equivalence.working_copy import make_working_copy
+from rpl_optimize.equivalence.checks import OutputFilesCheck
+from rpl_optimize.equivalence.program_run import make_working_copy
 from rpl_optimize.interfaces.equivalence import EquivalenceVerdict
 from rpl_testkit import contracts
 

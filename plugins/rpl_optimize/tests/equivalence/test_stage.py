@@ -6,8 +6,7 @@ import pytest
 
 from rpl_core.errors import InterruptedRunError, MissingError
 from rpl_optimize.contracts.optimize import CheckPart
-from rpl_optimize.equivalence.output_files import OutputFilesCheck
-from rpl_optimize.equivalence.validation_command import ValidationCommandCheck
+from rpl_optimize.equivalence.checks import OutputFilesCheck, ValidationCommandCheck
 from rpl_optimize.hookspecs import EQUIVALENCE_CHECKS
 from rpl_optimize.interfaces.equivalence import (
     EquivalenceCheck,

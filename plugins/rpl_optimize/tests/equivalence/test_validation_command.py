@@ -7,7 +7,7 @@ import shlex
 import pytest
 from attrs import evolve
 
-from rpl_optimize.equivalence.validation_command import ValidationCommandCheck
+from rpl_optimize.equivalence.checks import ValidationCommandCheck
 from rpl_optimize.interfaces.equivalence import EquivalenceVerdict
 from rpl_optimize.isolation.sandbox import find_sandbox
 from rpl_testkit import contracts

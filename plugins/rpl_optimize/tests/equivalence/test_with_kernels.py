@@ -9,16 +9,14 @@ from pathlib import Path
 import pytest
 
 from rpl_core.plugins.relay import Contribution
-from rpl_optimize.build.choose import choose_builder
-from rpl_optimize.build.model import BuiltProgram
-from rpl_optimize.build.template_build import CommandBuilds
-from rpl_optimize.equivalence.controls import EquivalenceSubject
-from rpl_optimize.equivalence.stage import EquivalenceStage
+from rpl_optimize.build.builders import BuiltProgram, choose_builder
+from rpl_optimize.build.systems import CommandBuilds
+from rpl_optimize.equivalence.stage import EquivalenceStage, EquivalenceSubject
 from rpl_optimize.hookspecs import EQUIVALENCE_CHECKS, TRANSFORMATIONS
 from rpl_optimize.interfaces.builder import BuildRequest
 from rpl_optimize.interfaces.equivalence import EquivalenceOptions
 from rpl_optimize.interfaces.transformation import KernelSource
-from rpl_optimize.transform.ask import installed
+from rpl_optimize.transform import installed
 
 pytestmark = pytest.mark.clang
 
@@ -58,7 +56,7 @@ def verdicts(rpl_closed_loop_bench, rpl_host, monkeypatch):
     command = ("./sums", "7")
     request = BuildRequest(command, source, bench.folder, build_command="hipcc -O2 {source} -o {output}")
     builder = choose_builder(request, [Contribution("optimize", CommandBuilds())], lambda line: None)
-    transformations = installed(rpl_host("llm-unroll").catalog.of(TRANSFORMATIONS))
+    transformations = installed(rpl_host("transforms").catalog.of(TRANSFORMATIONS))
     checks = rpl_host("optimize").catalog.of(EQUIVALENCE_CHECKS)
 
     @cache

@@ -11,11 +11,16 @@ from pathlib import Path
 import pytest
 
 from rpl_core.errors import BadDataError, MissingError
-from rpl_optimize.ledger import line, read
-from rpl_optimize.ledger.events import CONTRACTS
-from rpl_optimize.ledger.events import LedgerEvent as Event
-from rpl_optimize.ledger.line import FIRST_PREVIOUS, encode, make_entry
-from rpl_optimize.ledger.read import BrokenLedgerError, read_ledger
+from rpl_optimize.ledger import lines
+from rpl_optimize.ledger.lines import (
+    CONTRACTS,
+    FIRST_PREVIOUS,
+    BrokenLedgerError,
+    encode,
+    make_entry,
+    read_ledger,
+)
+from rpl_optimize.ledger.lines import LedgerEvent as Event
 
 
 def lines_of(path: Path) -> list[bytes]:
@@ -131,7 +136,7 @@ def test_truncation_inside_a_line_is_torn_and_says_what_helps(notes: Path) -> No
 
 
 def test_a_line_without_end_is_not_read_into_memory(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read, "MAX_LINE_BYTES", 2000)
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 2000)
     with notes.open("ab") as stream:
         stream.write(b"x" * 5000)
     for accept_torn in (False, True):
@@ -142,7 +147,7 @@ def test_a_line_without_end_is_not_read_into_memory(notes: Path, monkeypatch: py
 def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "huge.jsonl"
     path.touch()
-    os.truncate(path, read.MAX_LEDGER_BYTES + 1)  # sparse
+    os.truncate(path, lines.MAX_LEDGER_BYTES + 1)  # sparse
     with pytest.raises(BadDataError, match="256 MiB"):
         list(read_ledger(path))
     with pytest.raises(BrokenLedgerError, match="longer than"):
@@ -169,5 +174,5 @@ def test_the_canonical_form_is_ascii_sorted_and_without_white_space() -> None:
     written = encode(entry)
     assert written.count(b"\n") == 1
     assert written.isascii()
-    assert line.decode(written[:-1]) == entry
+    assert lines.decode(written[:-1]) == entry
     assert list(json.loads(written)) == sorted(json.loads(written))

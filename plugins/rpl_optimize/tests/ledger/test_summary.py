@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rpl_optimize.ledger.events import LedgerEvent
-from rpl_optimize.ledger.line import FIRST_PREVIOUS, make_entry
-from rpl_optimize.ledger.summary import summary_of
+from rpl_optimize.cli.ledger import summary_of
+from rpl_optimize.ledger.lines import FIRST_PREVIOUS, LedgerEvent, make_entry
 
 
 def words(event, **data):

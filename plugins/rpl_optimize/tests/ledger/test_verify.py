@@ -17,8 +17,8 @@ from rpl_optimize.contracts.optimize import (
     PolicyPart,
 )
 from rpl_optimize.ledger import writer
-from rpl_optimize.ledger.events import LedgerEvent as Event
-from rpl_optimize.ledger.plans import seed_after
+from rpl_optimize.ledger.lines import LedgerEvent as Event
+from rpl_optimize.ledger.recorded_evidence import seed_after
 from rpl_optimize.ledger.verify import verify_ledger
 from rpl_optimize.ledger.writer import Ledger
 from rpl_optimize.measurement.verdict import judge
@@ -34,8 +34,8 @@ def accepted() -> EvidencePart:
     import numpy as np
 
     from rpl_measure.sequential import LOOKS
+    from rpl_optimize.measurement.gains import rule_for
     from rpl_optimize.measurement.measure import measure_from, remeasure_from
-    from rpl_optimize.measurement.rule import rule_for
     from rpl_testkit.pair_model import ModelledPairs, TimingModel, flawless_evidence
 
     source = ModelledPairs(TimingModel(0.01, gain=0.1), np.random.default_rng(1))
@@ -85,7 +85,7 @@ def test_a_session_replays_to_the_same_verdicts(write_ledger, accepted) -> None:
 )
 def test_what_was_measured_was_planned(tmp_path: Path, change: dict[str, Any], problem: str | None) -> None:
     """Rule and order are written down before the first run; nobody chooses the order."""
-    from rpl_optimize.measurement.rule import rule_for
+    from rpl_optimize.measurement.gains import rule_for
     from rpl_optimize.measurement.times import rule_part
 
     rule = rule_for(0.02, 0.8, 3, 0.01)
@@ -325,7 +325,7 @@ def test_show_stops_at_damage(notes: Path, rpl_cli) -> None:
 
 def test_more_measurements_than_share_the_error_are_told(tmp_path: Path) -> None:
     """One that was interrupted and begun anew counts like any other."""
-    from rpl_optimize.measurement.rule import rule_for
+    from rpl_optimize.measurement.gains import rule_for
     from rpl_optimize.measurement.times import rule_part
 
     rule = rule_for(0.02, 0.8, 3, 0.01)
@@ -356,7 +356,7 @@ def test_what_goes_on_was_begun_of_the_same_program(
     tmp_path: Path, code: str, pairs: int, measured: int, problem: str | None
 ) -> None:
     """Struck twice: nothing is lost in between, nothing is planned anew, one part of the error is taken."""
-    from rpl_optimize.measurement.rule import rule_for
+    from rpl_optimize.measurement.gains import rule_for
     from rpl_optimize.measurement.times import PairTimes, measurement_part, rule_part
 
     rule = rule_for(0.02, 0.8, 1, 0.01)

@@ -22,8 +22,7 @@ from rpl_optimize.contracts.optimize import (
 from rpl_optimize.interfaces.builder import BuildRequest
 from rpl_optimize.interfaces.equivalence import EquivalenceOptions
 from rpl_optimize.loop.request import Limits, OptimizeRequest
-from rpl_optimize.measurement.placement import PADDINGS
-from rpl_optimize.measurement.rule import rule_for
+from rpl_optimize.measurement.gains import PADDINGS, rule_for
 from rpl_optimize.measurement.times import PairTimes, measurement_part, rule_of
 from rpl_testkit.pair_model import flawless_evidence
 

@@ -19,8 +19,8 @@ from rpl_core.model.trace import TraceRole
 from rpl_measure.sequential import AcceptRule, Decision, decide, last_look, new_first, take_look
 from rpl_optimize.contracts.optimize import PolicyPart
 from rpl_optimize.interfaces.equivalence import KernelPairs
-from rpl_optimize.loop.candidate_gains import predicted_gain
-from rpl_optimize.measurement.gains import gains_of, noise_diagnostic
+from rpl_optimize.loop.gains import predicted_gain
+from rpl_optimize.measurement.gains import LEAST_FLOOR, gains_of, noise_diagnostic, noise_floor, rule_for
 from rpl_optimize.measurement.measure import (
     CandidateMeasurement,
     MeasureTools,
@@ -29,7 +29,6 @@ from rpl_optimize.measurement.measure import (
     measure_from,
     remeasure,
 )
-from rpl_optimize.measurement.rule import LEAST_FLOOR, noise_floor, rule_for
 from rpl_optimize.measurement.times import PairTimes
 from rpl_optimize.measurement.verdict import judge
 from rpl_testkit.pair_model import ModelledPairs, TimingModel, try_modelled

@@ -21,8 +21,8 @@ from rpl_optimize.interfaces.transformation import (
     Screening,
     Transformation,
 )
-from rpl_optimize.transform.invariance import GUARD, judge_edit
-from rpl_optimize.transform.ranked import RankedProposer
+from rpl_optimize.ranked import RankedProposer
+from rpl_optimize.transform import GUARD, judge_edit
 from rpl_testkit.contracts import assert_proposer
 
 SOURCE = KernelSource("k.hip", b"__global__ void k() {}\n", "k")

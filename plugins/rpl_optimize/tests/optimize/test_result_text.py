@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rpl_optimize.cli.optimize_text import optimize_text
+from rpl_optimize.cli.optimize_command import optimize_text
 from rpl_optimize.contracts.optimize import CandidatePart, JudgementPart, OptimizeDocument
 
 

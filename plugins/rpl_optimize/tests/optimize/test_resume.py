@@ -7,14 +7,12 @@ import pytest
 
 from rpl_core.errors import BadDataError, RplError
 from rpl_optimize.contracts.optimize import EvidencePart, GuardPart, JudgementPart, PolicyPart
-from rpl_optimize.ledger.events import LedgerEvent
-from rpl_optimize.ledger.read import read_ledger
+from rpl_optimize.ledger.lines import LedgerEvent, read_ledger
 from rpl_optimize.ledger.writer import Ledger
 from rpl_optimize.loop.accept import digest
-from rpl_optimize.loop.resume import read_session, replay_session
+from rpl_optimize.loop.gains import Target
 from rpl_optimize.loop.session import OptimizeSession
-from rpl_optimize.loop.state import OpenEnd
-from rpl_optimize.loop.target import Target
+from rpl_optimize.loop.state import OpenEnd, read_session, replay_session
 from rpl_testkit.pair_model import flawless_evidence
 
 from .conftest import measured

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpl_optimize.interfaces.transformation import Edit
-from rpl_optimize.transform.edits import apply_edits
+from rpl_optimize.transform import apply_edits
 
 SHOUT = """
 from rpl_optimize.interfaces.transformation import Edit, EditCandidate, GuardVerdict, Transformation

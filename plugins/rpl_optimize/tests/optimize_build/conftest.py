@@ -14,8 +14,7 @@ import attrs
 import pytest
 
 from rpl_core.plugins.relay import Contribution
-from rpl_optimize.build.choose import choose_builder
-from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
+from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder, choose_builder
 from rpl_optimize.interfaces.builder import BuildRequest, BuildSystem
 from rpl_optimize.plugin import rpl_builders
 from rpl_testkit.hipcc_standin import install_hipcc, standin_places

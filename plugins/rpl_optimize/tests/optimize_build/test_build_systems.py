@@ -9,8 +9,7 @@ import pytest
 
 from rpl_core import hookimpl
 from rpl_core.errors import MissingError, PluginError, UsageError
-from rpl_optimize.build.choose import choose_builder
-from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
+from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder, choose_builder
 from rpl_optimize.hookspecs import BUILDERS
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure, BuildRequest, BuildSystem
 

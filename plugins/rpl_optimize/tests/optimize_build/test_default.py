@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rpl_core.errors import MissingError, UsageError
-from rpl_optimize.build import default_build
+from rpl_optimize.build import systems
 
 pytestmark = pytest.mark.clang
 
@@ -39,8 +39,8 @@ def test_the_architecture_is_that_of_the_users_program_with_its_features(hipcc, 
 
 
 def test_clang_takes_over_where_there_is_no_hipcc(project, monkeypatch):
-    monkeypatch.setattr(default_build, "HIPCC", ())
-    monkeypatch.setattr(default_build, "CLANG", ("clang++-22",))
+    monkeypatch.setattr(systems, "HIPCC", ())
+    monkeypatch.setattr(systems, "CLANG", ("clang++-22",))
     summary = project.builder(architecture="gfx942", link_flags=("libx.a",)).summary
     assert "-x hip -c scale.hip -o scale.o; clang++-22" in summary
     assert summary.endswith("--hip-link scale.o -o app libx.a")
@@ -49,8 +49,8 @@ def test_clang_takes_over_where_there_is_no_hipcc(project, monkeypatch):
 
 
 def test_without_any_compiler_it_says_what_to_install(project, monkeypatch):
-    monkeypatch.setattr(default_build, "HIPCC", ())
-    monkeypatch.setattr(default_build, "CLANG", ())
+    monkeypatch.setattr(systems, "HIPCC", ())
+    monkeypatch.setattr(systems, "CLANG", ())
     with pytest.raises(MissingError, match="no HIP compiler") as caught:
         project.builder(architecture="gfx942")
     assert "--build" in caught.value.one_line()

@@ -10,9 +10,9 @@ import pytest
 
 from rpl_codeobject.reading.elf_file import open_elf, section_bytes
 from rpl_optimize.build.build_run import BuildRun
-from rpl_optimize.build.separate_compile import SeparateCompile
+from rpl_optimize.build.host_code import SeparateCompile
 from rpl_optimize.interfaces.builder import Build, Builder
-from rpl_optimize.source_meaning.line_numbers import line_directive
+from rpl_optimize.source_meaning.front_end import line_directive
 
 pytestmark = pytest.mark.clang
 
@@ -131,7 +131,7 @@ def test_a_strangers_build_that_says_nothing_is_refused(project, tmp_path):
         def command_for(self, build: Build) -> tuple[str, ...]:
             return (str(build.binary),)
 
-    from rpl_optimize.build.model import ProgramBuilder
+    from rpl_optimize.build.builders import ProgramBuilder
 
     verdict = ProgramBuilder("p", "silent", Silent())._host_code(Silent().build(b"", tmp_path / "b"))
     assert verdict.passed is False

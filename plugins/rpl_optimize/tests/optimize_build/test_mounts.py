@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from rpl_optimize.running.mounts import mounted, why_no_mounts
+from rpl_optimize.running.program_word import mounted, why_no_mounts
 
 pytestmark = pytest.mark.skipif(why_no_mounts() is not None, reason="nothing can be mounted here")
 #: As a profiler that starts a thread in every process that it is loaded into.

@@ -8,10 +8,10 @@ import subprocess
 import pytest
 
 from rpl_core.errors import UsageError
-from rpl_optimize.build.model import BuiltProgram
+from rpl_optimize.build.builders import BuiltProgram
 from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.isolation.sandbox import find_sandbox
-from rpl_optimize.projects import project_build, project_copy
+from rpl_optimize.projects import project_build
 from rpl_optimize.projects.project_build import ProjectBuilder
 
 pytestmark = pytest.mark.clang
@@ -136,7 +136,7 @@ def test_a_scratch_directory_inside_the_project_is_not_copied_into_itself(projec
 
 
 def test_a_tree_that_is_too_large_is_refused_with_a_way_out(project, built, monkeypatch):
-    monkeypatch.setattr(project_copy, "MAX_FILES", 3)
+    monkeypatch.setattr(project_build, "MAX_FILES", 3)
     with pytest.raises(UsageError, match="more than 3 files") as caught:
         built(project.builder(build_command="true"), b"")
     assert "--project" in caught.value.one_line()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_optimize.build.reproducible import build_reproducibly
+from rpl_optimize.build.builders import build_reproducibly
 
 pytestmark = pytest.mark.clang
 

@@ -184,18 +184,16 @@ def test_the_run_of_a_candidate_gets_no_keys_but_those_that_are_kept(
 def test_whatever_reads_a_candidate_gets_no_keys_and_shares_one_limit(tmp_path, monkeypatch) -> None:
     """The compiler of a bomb starts others: together they are held to what one may have."""
     from rpl_core.errors import MemoryLimitError
-    from rpl_optimize.isolation import confined_run
+    from rpl_optimize.isolation import sandbox
 
     for name in (*_KEYS, "PLAIN"):
         monkeypatch.setenv(name, "told")
     lines: list[str] = []
     reach = Reach((), (tmp_path,), tmp_path)
-    run = partial(
-        confined_run.run_confined, place=tmp_path, reach=reach, environment=os.environ, time_limit_s=60
-    )
+    run = partial(sandbox.run_confined, place=tmp_path, reach=reach, environment=os.environ, time_limit_s=60)
     run(("env",), sink=lines.append)
     assert [line for line in lines if line.endswith("=told")] == ["PLAIN=told"]
-    monkeypatch.setattr(confined_run, "_memory_limit", lambda: 100 << 20)
+    monkeypatch.setattr(sandbox, "_memory_limit", lambda: 100 << 20)
     bomb = "python3 -c 'import time; x = bytearray(b\"x\") * (40 << 20); time.sleep(60)' & "
     with pytest.raises(MemoryLimitError, match=r"the compiler and its processes held more than 0\.0977 GiB"):
         run(("sh", "-c", f"{bomb * 4} wait"))

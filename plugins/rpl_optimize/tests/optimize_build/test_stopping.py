@@ -14,7 +14,7 @@ import pytest
 
 from rpl_core.errors import InterruptedRunError, MissingError, UsageError
 from rpl_core.process import supervision
-from rpl_optimize.build.model import BuildFailure
+from rpl_optimize.build.builders import BuildFailure
 
 #: A time that nobody else sleeps: process ids inside of a sandbox are other ones.
 _SLEEP = f"sleep 300.{os.getpid()}"

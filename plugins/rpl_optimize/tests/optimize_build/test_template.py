@@ -7,7 +7,7 @@ import os
 import pytest
 
 from rpl_core.errors import MissingError, UsageError
-from rpl_optimize.build.model import BuildFailure
+from rpl_optimize.build.builders import BuildFailure
 
 pytestmark = pytest.mark.clang
 _TEMPLATE = "hipcc -O1 '-DTEXT=\"two words\"' -Iinclude {source} -o {output}"

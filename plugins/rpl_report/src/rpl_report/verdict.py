@@ -6,7 +6,7 @@ in at most ten lines, the page numbers all. Sizes are what the run saves if the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -105,7 +105,7 @@ def verdict_of(documents: ReportDocuments, called: Naming, claims: Iterable[Clai
     origin = profile.provenance.origin if profile.provenance else ""
     told = tuple(claims)
     entries = _with_claims(_entries(profile, dag, analysis, called), told)
-    return Verdict(tuple(_advised(entries, analysis)), _ORIGINS.get(origin, ""), _basis(documents))
+    return Verdict(tuple(_advised(entries, analysis)), _ORIGINS.get(origin or "", ""), _basis(documents))
 
 
 def _entries(
@@ -263,7 +263,7 @@ def _advised(entries: Iterable[Entry], analysis: AnalysisDocument) -> Iterator[E
             yield attrs.evolve(entry, **_parts(step))
 
 
-def _parts(step: NextStepPart) -> Mapping[str, str]:
+def _parts(step: NextStepPart) -> Mapping[str, Any]:
     confirming = "; ".join(_confirmation(each) for each in step.confirm)
     return {
         "step": readable(step.text, 500),
@@ -404,7 +404,10 @@ def _idle(dag: DagDocument) -> tuple[int, Entry] | None:
     if domain is None or not domain.busy_ns or domain.idle_ns / domain.makespan_ns < _MUCH_IDLE:
         return None
     several = len(dag.devices) + dag.devices_left_out > 1
-    who = "No GPU works" if several else "The GPU is idle"
+    # Without a copy in the recording nobody knows whether the GPU copied meanwhile.
+    copies = any(symbol.kind == "copy" for symbol in dag.symbols)
+    idle = "No GPU works" if several else "The GPU is idle"
+    who = idle if copies else f"No kernel runs{' on any GPU' if several else ''}"
     who += f" on {readable(domain.node, 40)}" if len(dag.clock_domains) > 1 else ""
     share = domain.idle_ns / domain.makespan_ns
     head = f"{who} for {percent(share)} of the run: {duration_ns(domain.idle_ns)} of "

@@ -30,9 +30,8 @@ from rpl_optimize.contracts.optimize import (
     PolicyPart,
     ShiftPart,
 )
+from rpl_optimize.measurement.gains import PADDINGS, PLACEMENT_PAIRS, fresh_pairs, is_wanted, rule_for
 from rpl_optimize.measurement.measure import measure_from, remeasure_from
-from rpl_optimize.measurement.placement import PADDINGS, PLACEMENT_PAIRS, is_wanted
-from rpl_optimize.measurement.rule import fresh_pairs, rule_for
 from rpl_optimize.measurement.times import PairSource, PairTimes
 from rpl_optimize.measurement.verdict import judge
 

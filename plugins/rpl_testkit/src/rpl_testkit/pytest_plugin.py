@@ -5,25 +5,23 @@ It is imported at every start of pytest on machines with rpl-testkit, so it impo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
     from rpl_testkit.closed_loop import ClosedLoopBench
     from rpl_testkit.command_line import CommandLine
-    from rpl_testkit.hosts import HostFactory
     from rpl_testkit.recordings import RocpdBuilder
-    from rpl_testkit.sites import Site
+    from rpl_testkit.sites import HostFactory, Site
 
 
 @pytest.fixture
 def rpl_host(monkeypatch: pytest.MonkeyPatch) -> HostFactory:
     """``rpl_host("name", module)``: a plugin host with exactly these plugins, all of them loaded."""
-    from rpl_testkit.hosts import HostFactory
+    from rpl_testkit.sites import HostFactory
 
     return HostFactory(monkeypatch)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rpl_testkit.rocpd_writer import write_rocpd
-from rpl_testkit.synthetic_recording.counter_twin import available_counters
+from rpl_testkit.synthetic_recording.counters import available_counters
 from rpl_testkit.synthetic_recording.demo_application import DEMO_APPLICATION, make_demo_contents
 from rpl_testkit.synthetic_recording.mi300x_agents import mi300x_agents
 

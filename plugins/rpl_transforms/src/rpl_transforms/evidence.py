@@ -13,8 +13,9 @@ from rpl_analysis.interfaces import Comparison, Condition, Rule
 from rpl_codeobject.kernel_names import is_instance
 from rpl_core.values import frozen
 
-if TYPE_CHECKING:  # the rule below is read at each analysis, which needs nothing of the loop
+if TYPE_CHECKING:
     from rpl_optimize.interfaces.transformation import Evidence
+
 
 BANK_CONFLICTS = "lds_bank_conflicts_per_access"
 #: Puts the measured conflicts into ``analysis.json``; the weakest of all rules, so that it decides no label
@@ -42,8 +43,8 @@ class KernelFacts:
     @classmethod
     def of(cls, kernel: str, documents: Mapping[str, Any]) -> KernelFacts:
         """Of several instances of a template the one with the largest share."""
-        analysed = list(_kernels(documents, "analysis", "kernel", kernel))
-        profiled = list(_kernels(documents, "profile", "name", kernel))
+        analysed = list(_entries_of(documents, "analysis", "kernel", kernel))
+        profiled = list(_entries_of(documents, "profile", "name", kernel))
         best = max(analysed, key=lambda entry: _number(entry.get("critical_path_score")) or 0.0, default={})
         scratch = [_number((entry.get("resources") or {}).get("scratch_bytes")) for entry in profiled]
         limiters = [(entry.get("occupancy") or {}).get("limiter") for entry in profiled]
@@ -104,7 +105,9 @@ def _conflicts(entry: Mapping[str, Any]) -> float | None:
     return next((max(0.0, value) for value in values if value is not None), None)
 
 
-def _kernels(documents: Mapping[str, Any], name: str, key: str, kernel: str) -> Iterator[Mapping[str, Any]]:
+def _entries_of(
+    documents: Mapping[str, Any], name: str, key: str, kernel: str
+) -> Iterator[Mapping[str, Any]]:
     for entry in (documents.get(name) or {}).get("kernels") or ():
         if is_instance(str(entry.get(key)), kernel):
             yield entry
@@ -112,3 +115,34 @@ def _kernels(documents: Mapping[str, Any], name: str, key: str, kernel: str) -> 
 
 def _number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+# Where the time of a kernel went, in rows that any plugin may have added to its entry of ``profile.json``.
+#
+# Whatever block of the entry has them, ``hot_lines`` are rows with ``source`` ("file:line") and
+# ``latency``, ``hot_instructions`` rows with ``isa``, ``latency`` and ``idle``, in cycles. What else such a
+# block holds matters to its plugin only.
+
+
+def hot_lines(entry: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Lines of source with the cycles that waves spent there."""
+    for row in _hot_rows(entry, "hot_lines"):
+        yield str(row.get("source")), _cycles(row.get("latency"))
+
+
+def hot_instructions(entry: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Texts of instructions with the cycles that waves spent there, idle ones included."""
+    for row in _hot_rows(entry, "hot_instructions"):
+        yield str(row.get("isa")), _cycles(row.get("latency")) + _cycles(row.get("idle"))
+
+
+def _hot_rows(entry: Mapping[str, Any], field: str) -> Iterator[Mapping[str, Any]]:
+    """The blocks are checked by nobody but their plugins, and documents may come from anywhere."""
+    for block in entry.values():
+        rows = block.get(field) if isinstance(block, Mapping) else None
+        if isinstance(rows, (list, tuple)):
+            yield from (row for row in rows if isinstance(row, Mapping))
+
+
+def _cycles(value: object) -> int:
+    return value if isinstance(value, int) else 0

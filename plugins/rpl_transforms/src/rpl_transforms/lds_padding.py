@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.declared_change import ResizedArray
-from rpl_optimize.interfaces.transformation import Edit, EditCandidate, GuardVerdict
-from rpl_transforms.evidence import padding_evidence
-from rpl_transforms.proposal import KernelTransformation
+from rpl_optimize.interfaces.source_reading import SourceReading
+from rpl_optimize.interfaces.transformation import Edit, EditCandidate, Evidence, GuardVerdict
+from rpl_transforms.evidence import KernelFacts, padding_evidence
+from rpl_transforms.promises import KernelTransformation, largest_block
+from rpl_transforms.source_file import KernelNode, SourceFile
 from rpl_transforms.syntax import line_of, text_of, walk
-from rpl_transforms.threads_per_block import largest_block
 
 if TYPE_CHECKING:
     from tree_sitter import Node
-
-    from rpl_optimize.interfaces.source_reading import SourceReading
-    from rpl_optimize.interfaces.transformation import Evidence
-    from rpl_transforms.evidence import KernelFacts
-    from rpl_transforms.syntax import Kernel, Source
 
 #: Banks of shared memory, 4 bytes wide (docs/reference/counters.md, 3.5). On a GPU with twice as many, such
 #: rows begin in one or two of them.
@@ -48,7 +44,7 @@ class LdsPadding(KernelTransformation):
     summary = "Pad rows of static shared arrays so that a column does not lie in one bank."
 
     def of_kernel(
-        self, file: Source, kernel: Kernel, reading: SourceReading | None
+        self, file: SourceFile, kernel: KernelNode, reading: SourceReading | None
     ) -> Iterator[EditCandidate]:
         for node in walk(kernel.body):
             tile = _tile(file, node) if node.type == "declaration" else None
@@ -74,7 +70,7 @@ class LdsPadding(KernelTransformation):
         return padding_evidence(facts)
 
 
-def _tile(file: Source, declaration: Node) -> Tile | None:
+def _tile(file: SourceFile, declaration: Node) -> Tile | None:
     qualifiers = {text_of(child) for child in declaration.children if child.type == "type_qualifier"}
     array = declaration.child_by_field_name("declarator")
     element = _SIZES.get(text_of(declaration.child_by_field_name("type")))

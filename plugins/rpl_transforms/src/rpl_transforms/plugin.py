@@ -22,12 +22,12 @@ RPL_SETTINGS = (_DISTINCT,)
 @hookimpl
 def rpl_transformations(config: Mapping[str, Any]) -> tuple[Transformation, ...]:
     from rpl_transforms.lds_padding import LdsPadding
-    from rpl_transforms.restrict import Restrict
-    from rpl_transforms.threads_per_block import ThreadsPerBlock
+    from rpl_transforms.promises import Restrict, ThreadsPerBlock
+    from rpl_transforms.unroll import Unroll
     from rpl_transforms.vector_loads import VectorLoads
 
     distinct = config.get(_DISTINCT.name)
-    return (ThreadsPerBlock(), Restrict(kernels_of(distinct)), VectorLoads(), LdsPadding())
+    return (Unroll(), ThreadsPerBlock(), Restrict(kernels_of(distinct)), VectorLoads(), LdsPadding())
 
 
 @hookimpl

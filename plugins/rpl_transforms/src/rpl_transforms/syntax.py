@@ -1,12 +1,14 @@
-"""The places of kernels and launches in a source, by tree-sitter's CUDA grammar.
+"""HIP and CUDA source as a tree: parsing by tree-sitter's CUDA grammar, walking, macros, declarations.
 
-What an edit means is judged by the user's compiler, never by this parse.
+A parse says where things stand. What an edit means is judged by the user's compiler, never by this parse.
+Trees are walked without recursion, so that no source is too deep.
 """
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Collection, Iterator
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import tree_sitter_cuda
@@ -15,157 +17,176 @@ from tree_sitter import Language, Parser
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tree_sitter import Node
-
-_INTEGER = re.compile(r"(0[xX][0-9a-fA-F']+|[0-9][0-9']*)[uUlL]{0,3}")
 
 
 @lru_cache(maxsize=1)
-def _parser() -> Parser:
-    return Parser(Language(tree_sitter_cuda.language()))
+def _language() -> Language:
+    return Language(tree_sitter_cuda.language())
 
 
-@frozen(eq=False)
-class Kernel:
-    """A kernel definition; ``declarator`` is the one with its name and parameters."""
-
-    name: str
-    declarator: Node
-    function: Node
-    body: Node
-
-    @property
-    def line(self) -> int:
-        return line_of(self.function)
-
-    @property
-    def name_node(self) -> Node:
-        named = self.declarator.child_by_field_name("declarator")
-        assert named is not None
-        return named
-
-    def parameters(self) -> Iterator[Node]:
-        listed = self.declarator.child_by_field_name("parameters")
-        nodes = () if listed is None else listed.named_children
-        return (node for node in nodes if node.type == "parameter_declaration")
+def parse(text: bytes) -> Node:
+    """The root node. A source with syntax errors gives a tree with error nodes, never an exception."""
+    return Parser(_language()).parse(text).root_node
 
 
-@frozen(eq=False)
-class Launch:
-    """A launch of a kernel: the expressions of its block size and of its arguments."""
-
-    line: int
-    block: str | None
-    arguments: tuple[str, ...]
-
-
-@frozen(eq=False)
-class Source:
-    """One parsed file."""
-
-    root: Node
-
-    @classmethod
-    def read(cls, text: bytes) -> Source:
-        return cls(_parser().parse(text).root_node)
-
-    def kernels(self, name: str | None = None) -> tuple[Kernel, ...]:
-        """Definitions in file order. Overloads are left out: a launch does not say which one it means."""
-        functions = (node for node in walk(self.root) if node.type == "function_definition")
-        found = [kernel for node in functions if (kernel := _kernel(node)) is not None]
-        names = [kernel.name for kernel in found]
-        return tuple(k for k in found if names.count(k.name) == 1 and name in {None, k.name})
-
-    def launches(self, kernel: str) -> tuple[Launch, ...] | None:
-        """All launches in the file; ``None`` where the name is used in another way as well."""
-        found, seen = [], 0
-        for node in walk(self.root):
-            if node.type == "identifier" and text_of(node) == kernel:
-                seen += 1
-            elif node.type == "call_expression":
-                launch = _launch(node, kernel)
-                if launch is not None:
-                    found.append(launch)
-            elif node.type == "preproc_arg" and re.search(rf"\b{re.escape(kernel)}\b", text_of(node)):
-                return None
-        return tuple(found) if seen == len(found) + 1 else None  # one more: the definition
-
-    def integer(self, expression: str) -> int | None:
-        """The value of a literal, or of a name that one constant or macro of the file settles."""
-        literal = _INTEGER.fullmatch(expression)
-        if literal is not None:
-            return int(literal[1].replace("'", ""), 0)
-        values = [value for name, value in self._constants() if name == expression]
-        value = _INTEGER.fullmatch(values[0]) if len(values) == 1 else None
-        return None if value is None else int(value[1].replace("'", ""), 0)
-
-    def _constants(self) -> Iterator[tuple[str, str]]:
-        """Every name that is declared with a value or defined as a macro, and the text of the value."""
-        for node in walk(self.root):
-            if node.type == "init_declarator":
-                yield _text(node, "declarator"), _constant_value(node)
-            elif node.type == "parameter_declaration":
-                yield _text(node, "declarator"), ""
-            elif node.type == "preproc_def":
-                yield _text(node, "name"), _text(node, "value").strip()
-
-
-def walk(node: Node) -> Iterator[Node]:
-    """``node`` and everything below it in source order."""
+def walk(node: Node, *, skip: Collection[str] = ()) -> Iterator[Node]:
+    """``node`` and everything below it in source order; nodes of a type in ``skip`` are left out whole."""
     waiting = [node]
     while waiting:
         current = waiting.pop()
+        if current.type in skip and current.id != node.id:
+            continue
         yield current
         waiting.extend(reversed(current.children))
 
 
 def text_of(node: Node | None) -> str:
+    """The source text of a node, empty of none; bytes that are not UTF-8 are replaced."""
     return "" if node is None else (node.text or b"").decode("utf-8", "replace")
 
 
 def line_of(node: Node) -> int:
-    """Counted from 1."""
+    """The line a node begins on, counted from 1."""
     return node.start_point[0] + 1
 
 
-def _text(node: Node, field: str) -> str:
-    return text_of(node.child_by_field_name(field))
+def ancestors(node: Node) -> Iterator[Node]:
+    """Parents from the nearest to the root."""
+    parent = node.parent
+    while parent is not None:
+        yield parent
+        parent = parent.parent
 
 
-def _constant_value(init: Node) -> str:
-    """The value of a constant; of a variable an empty text, which settles nothing."""
-    qualifiers = () if init.parent is None else init.parent.children
-    words = {text_of(node) for node in qualifiers if node.type == "type_qualifier"}
-    return _text(init, "value").strip("{} ") if words & {"const", "constexpr"} else ""
+def tokens(node: Node) -> tuple[str, ...]:
+    """The leaves as text, comments left out: equal for two sources that differ in layout only."""
+    return tuple(text_of(n) for n in walk(node, skip=("comment",)) if not n.children and n.type != "comment")
 
 
-def _kernel(function: Node) -> Kernel | None:
-    body, declarator = function.child_by_field_name("body"), function.child_by_field_name("declarator")
-    while declarator is not None and declarator.type != "function_declarator":
-        declarator = declarator.child_by_field_name("declarator")
-    if body is None or body.type != "compound_statement" or declarator is None or function.has_error:
+def first_error(node: Node) -> Node | None:
+    """The first syntax error at or below ``node``, or ``None``."""
+    if not node.has_error:
         return None
-    name = declarator.child_by_field_name("declarator")
-    is_kernel = any(child.type == "__global__" for child in function.children)
-    if not is_kernel or name is None or name.type != "identifier":
-        return None
-    return Kernel(text_of(name), declarator, function, body)
+    return next((n for n in walk(node) if n.is_error or n.is_missing), node)
 
 
-def _launch(call: Node, kernel: str) -> Launch | None:
-    function, arguments = call.child_by_field_name("function"), call.child_by_field_name("arguments")
-    words = () if arguments is None else tuple(text_of(node) for node in arguments.named_children)
-    syntax = next((child for child in call.children if child.type == "kernel_call_syntax"), None)
-    if syntax is not None and function is not None and _plain_name(function) == kernel:
-        shape = [text_of(node) for node in syntax.named_children]
-        return Launch(line_of(call), shape[1] if len(shape) > 1 else None, words)
-    if text_of(function) == "hipLaunchKernelGGL" and words and words[0].partition("<")[0] == kernel:
-        return Launch(line_of(call), words[2] if len(words) > 2 else None, words[5:])
-    return None
+# Macros that a source file defines, by their replacement texts.
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_NOT_CODE = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
-def _plain_name(function: Node) -> str:
-    named = function.child_by_field_name("name") if function.type == "template_function" else function
-    return text_of(named)
+@frozen
+class Macros:
+    """``replacements`` maps a name to the texts of all its definitions, whatever the build chooses."""
+
+    replacements: dict[str, tuple[str, ...]]
+
+    def of(self, name: str) -> tuple[str, ...]:
+        return self.replacements.get(name, ())
+
+    def words(self, name: str) -> frozenset[str]:
+        """Identifiers and keywords of its texts, without those in strings and comments."""
+        return frozenset(word for text in self.of(name) for word in _words(text))
+
+
+def find_macros(root: Node) -> Macros:
+    found: dict[str, list[str]] = {}
+    for node in walk(root):
+        if node.type in {"preproc_def", "preproc_function_def"}:
+            name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+            text = "" if value is None else text_of(value).replace("\\\n", " ").strip()
+            found.setdefault("" if name is None else text_of(name), []).append(text)
+    return Macros({name: tuple(texts) for name, texts in found.items()})
+
+
+@cache
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(_NOT_CODE.sub(" ", text)))
+
+
+# Names that a function or file declares, with type and initial value as far as the source shows them.
+
+_DECLARING = frozenset(
+    {"declaration", "parameter_declaration", "optional_parameter_declaration", "field_declaration"}
+)
+_INNER_SCOPES = frozenset(
+    {
+        "function_definition",
+        "struct_specifier",
+        "class_specifier",
+        "lambda_expression",
+        "parameter_list",
+        "template_parameter_list",
+    }
+)
+_INDIRECT = frozenset(
+    {"pointer_declarator", "reference_declarator", "array_declarator", "function_declarator"}
+)
+
+
+@frozen(eq=False)
+class Declared:
+    """``indirect``: a pointer, reference, array or function, so that its value may change elsewhere."""
+
+    name: str
+    node: Node
+    type_text: str
+    specifiers: frozenset[str]
+    value: Node | None
+    indirect: bool
+    template: bool
+
+
+def declared_names(scope: Node, *, skip: Collection[str] = ()) -> tuple[Declared, ...]:
+    """Every variable, parameter and template parameter declared at or below ``scope``.
+
+    Nodes of a type in ``skip`` are not entered.
+    """
+    declared = []
+    for node in walk(scope, skip=skip):
+        if node.type in _DECLARING:
+            declared.extend(_of_declaration(node))
+    return tuple(declared)
+
+
+def file_scope_names(root: Node) -> tuple[Declared, ...]:
+    """What the file declares outside functions, classes and parameter lists."""
+    return declared_names(root, skip=_INNER_SCOPES)
+
+
+def _of_declaration(node: Node) -> list[Declared]:
+    kind = node.child_by_field_name("type")
+    specifiers = frozenset(
+        text_of(child)
+        for child in node.children
+        if child.type in {"type_qualifier", "storage_class_specifier"} or child.type.startswith("__")
+    )
+    template = node.parent is not None and node.parent.type == "template_parameter_list"
+    value = node.child_by_field_name("default_value")
+    declared = []
+    for declarator in node.children_by_field_name("declarator"):
+        name, own_value, indirect = _unwrap(declarator)
+        if name is not None:
+            type_text = text_of(kind) if kind is not None else ""
+            declared.append(
+                Declared(text_of(name), node, type_text, specifiers, own_value or value, indirect, template)
+            )
+    return declared
+
+
+def _unwrap(declarator: Node) -> tuple[Node | None, Node | None, bool]:
+    value, indirect = None, False
+    node: Node | None = declarator
+    while node is not None and node.type not in {"identifier", "field_identifier"}:
+        if node.type == "init_declarator":
+            value = node.child_by_field_name("value")
+        indirect = indirect or node.type in _INDIRECT
+        inner = node.child_by_field_name("declarator")
+        if inner is None:  # references and attributed declarators keep theirs without a field name
+            inner = next(
+                (c for c in node.named_children if "declarator" in c.type or c.type == "identifier"), None
+            )
+        node = inner
+    return node, value, indirect

@@ -8,18 +8,15 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.transformation import Edit, EditCandidate, GuardVerdict
-from rpl_transforms.evidence import vector_load_evidence
-from rpl_transforms.proposal import KernelTransformation
+from rpl_optimize.interfaces.source_reading import SourceReading
+from rpl_optimize.interfaces.transformation import Edit, EditCandidate, Evidence, GuardVerdict
+from rpl_transforms.evidence import KernelFacts, vector_load_evidence
+from rpl_transforms.promises import KernelTransformation
+from rpl_transforms.source_file import KernelNode, SourceFile
 from rpl_transforms.syntax import line_of, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
-
-    from rpl_optimize.interfaces.source_reading import SourceReading
-    from rpl_optimize.interfaces.transformation import Evidence
-    from rpl_transforms.evidence import KernelFacts
-    from rpl_transforms.syntax import Kernel, Source
 
 #: Element type -> how many of them a load of 16 bytes brings.
 _VECTORS = {"float": 4, "int": 4, "double": 2}
@@ -51,7 +48,7 @@ class VectorLoads(KernelTransformation):
     summary = "Load neighbouring elements at once where their address is aligned."
 
     def of_kernel(
-        self, file: Source, kernel: Kernel, reading: SourceReading | None
+        self, file: SourceFile, kernel: KernelNode, reading: SourceReading | None
     ) -> Iterator[EditCandidate]:
         readonly = dict(_read_only(kernel))
         for block in walk(kernel.body):
@@ -67,9 +64,9 @@ class VectorLoads(KernelTransformation):
         return vector_load_evidence(facts)
 
 
-def _read_only(kernel: Kernel) -> Iterator[tuple[str, str]]:
+def _read_only(kernel: KernelNode) -> Iterator[tuple[str, str]]:
     """Pointer parameters to constant elements of a type with vectors: name and element type."""
-    for parameter in kernel.parameters():
+    for parameter in kernel.parameter_declarations:
         qualifiers = {text_of(c) for c in parameter.children if c.type == "type_qualifier"}
         element = text_of(parameter.child_by_field_name("type"))
         declarator = parameter.child_by_field_name("declarator")
@@ -112,7 +109,7 @@ def _group(loads: list[Load | None]) -> tuple[Load, ...]:
 
 
 def _candidate(
-    file: Source, kernel: Kernel, group: tuple[Load, ...], reading: SourceReading | None
+    file: SourceFile, kernel: KernelNode, group: tuple[Load, ...], reading: SourceReading | None
 ) -> EditCandidate:
     first = group[0]
     width, name = _VECTORS[first.element], f"rpl_{first.pointer}_{line_of(first.node)}"

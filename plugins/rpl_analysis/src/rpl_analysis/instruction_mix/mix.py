@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rpl_codeobject.instructions.packed import PackedMix
-from rpl_codeobject.kernel_code import code_of
+from rpl_codeobject.kernel_code import PackedMix, code_of
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ def shown_names(
         known = symbols or {}
         return {name: readable(known.get(name, name)) for name in recorded}
     try:
-        from rpl_codeobject.short_names import short_names
+        from rpl_codeobject.kernel_names import short_names
     except ModuleNotFoundError:  # rpl-codeobject was taken away: the rest still shows something
         return {name: readable(name) for name in recorded}
     full = _demangled(recorded)

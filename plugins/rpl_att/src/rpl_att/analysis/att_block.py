@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rpl_att.analysis.checks import checks
-from rpl_att.analysis.control_flow import branch_hints, loops
-from rpl_att.analysis.hot_spots import hot_instructions, hot_lines
-from rpl_att.analysis.occupancy import busiest_target, occupancy, occupancy_timeline, state_timelines
-from rpl_att.analysis.totals import Totals, totals_of
-from rpl_att.analysis.unit_utilisation import (
+from rpl_att.analysis.hot_spots import branch_hints, hot_instructions, hot_lines, loops
+from rpl_att.analysis.totals import Totals, checks, totals_of
+from rpl_att.analysis.utilisation import (
+    busiest_target,
     ipc,
     issue_utilization,
     mfma_utilisation,
+    occupancy,
+    occupancy_timeline,
+    state_timelines,
     valu_utilisation,
     waves_per_simd,
 )
-from rpl_att.analysis.waits import memory_latencies, vector_memory_latency, waits
-from rpl_att.analysis.wave_time import instruction_mix, memory_wait_cycles, stall_split
+from rpl_att.analysis.wave_time import (
+    instruction_mix,
+    memory_latencies,
+    memory_wait_cycles,
+    stall_split,
+    vector_memory_latency,
+    waits,
+)
 from rpl_att.contract import AttCycles, AttPart, AttWaveStates
 from rpl_att.model import Level, ThreadTrace
+from rpl_att.reduction.waves import ReducedWaves
 from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
-    from rpl_att.reduction.waves import ReducedWaves
     from rpl_core.model.architecture import Architecture
 
 _NO_WAVES = "no wave file could be read"

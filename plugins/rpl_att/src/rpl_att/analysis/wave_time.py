@@ -1,17 +1,17 @@
-"""Where wave time went: by class of instruction, and waiting and stalling by cause.
-
-See docs/reference/thread-trace.md, 3.2.
-"""
+"""Where wave time went: by class of instruction, by cause, and from waits to what they waited for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from rpl_att.analysis.totals import Totals
-from rpl_att.contract import AttClassCycles, AttStallSplit
+from rpl_att.contract import AttClassCycles, AttLatency, AttProducer, AttStallSplit, AttWait
 from rpl_att.instruction_class import IMMEDIATE, InstructionClass, wait_of
+from rpl_att.reading.code_table import CodeTable
+from rpl_att.reduction.line_totals import WaitTotals
 
 
 def instruction_mix(totals: Totals) -> dict[str, AttClassCycles]:
@@ -92,3 +92,78 @@ def _backpressure(totals: Totals) -> dict[str, int] | None:
 def _fractions(totals: Totals, cycles: dict[str, int]) -> dict[str, float]:
     total = totals.total
     return {name: value / total for name, value in cycles.items()} if total else {}
+
+
+# From each wait back to the memory operations that it waited for.
+
+#: Loads of vector memory by architecture: vmcnt to gfx11, loadcnt on gfx12
+#: (docs/reference/thread-trace.md, 3.5).
+_VECTOR_MEMORY = ("vmcnt", "loadcnt")
+
+
+def waits(
+    code: CodeTable, totals: Totals, waited: Mapping[int, WaitTotals], limit: int | None
+) -> tuple[AttWait, ...]:
+    """Waits by descending latency, then by line."""
+    rows = sorted(waited, key=lambda row: (-int(totals.latency[row]), row))
+    return tuple(_wait(row, code, totals, waited[row]) for row in rows[:limit])
+
+
+def _wait(row: int, code: CodeTable, totals: Totals, waited: WaitTotals) -> AttWait:
+    wait = wait_of(code.isa[row])
+    assert wait is not None
+    return AttWait(
+        line=int(code.line[row]),
+        isa=code.isa[row],
+        source=code.source[row] or None,
+        counter=wait.label,
+        hits=waited.hits,
+        latency=int(totals.latency[row]),
+        share=totals.fraction(int(totals.latency[row])),
+        producers=tuple(_producer(one, code, waited) for one in _by_weight(waited)),
+    )
+
+
+def _by_weight(waited: WaitTotals) -> list[int]:
+    return sorted(
+        waited.producers, key=lambda row: (-waited.deciding_cycles[row], -waited.producers[row], row)
+    )
+
+
+def _producer(row: int, code: CodeTable, waited: WaitTotals) -> AttProducer:
+    return AttProducer(
+        line=int(code.line[row]),
+        isa=code.isa[row],
+        source=code.source[row] or None,
+        times=waited.producers[row],
+        deciding_cycles=waited.deciding_cycles[row],
+    )
+
+
+def memory_latencies(samples: Mapping[str, Counter[int]]) -> dict[str, AttLatency]:
+    """Mean, median, maximum and number of samples by counter."""
+    return {counter: _latency(values) for counter, values in sorted(samples.items()) if values}
+
+
+def vector_memory_latency(latencies: Mapping[str, AttLatency]) -> float | None:
+    """The mean for loads of vector memory, or ``None`` when no wait waited for one."""
+    return next((latencies[name].mean for name in _VECTOR_MEMORY if name in latencies), None)
+
+
+def _latency(values: Counter[int]) -> AttLatency:
+    count = sum(values.values())
+    return AttLatency(
+        mean=sum(cycles * times for cycles, times in values.items()) / count,
+        median=(_at(values, (count - 1) // 2) + _at(values, count // 2)) / 2,
+        max=max(values),
+        samples=count,
+    )
+
+
+def _at(values: Counter[int], index: int) -> int:
+    """The value at ``index`` of the sorted samples."""
+    for cycles in sorted(values):
+        index -= values[cycles]
+        if index < 0:
+            return cycles
+    raise IndexError(index)

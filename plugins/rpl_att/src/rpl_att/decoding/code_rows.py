@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rpl_att.decoding.job import CodeSource, Load
-from rpl_att.reading.folder import MAX_TABLE_BYTES, parse_json
-from rpl_att.reading.json_values import mapping, rows, text, whole
-from rpl_att.reading.numeric_rows import Rows
+from rpl_att.reading.folder import MAX_TABLE_BYTES, mapping, parse_json, rows, text, whole
+from rpl_att.reading.json_arrays import Rows
 from rpl_att.reduction.line_totals import LineTotals
 from rpl_core.errors import BadDataError
 from rpl_core.files.bounded import read_regular

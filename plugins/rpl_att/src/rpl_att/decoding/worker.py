@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from rpl_att.decoding.code_rows import CodeRows
 from rpl_att.decoding.job import ANSWER, Answer, Job
-from rpl_att.decoding.library import DecoderLibrary
-from rpl_att.decoding.records import (
+from rpl_att.decoding.library import (
     FREQUENCY,
     INFO,
     INFO_MEANINGS,
@@ -27,6 +26,7 @@ from rpl_att.decoding.records import (
     REALTIME,
     STATE,
     WAVE,
+    DecoderLibrary,
     Record,
     copied,
 )

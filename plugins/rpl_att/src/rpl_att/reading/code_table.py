@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rpl_att.reading.folder import MAX_TABLE_BYTES, TraceFolder, open_bounded
-from rpl_att.reading.json_values import mapping, rows, text, whole
+from rpl_att.reading.folder import MAX_TABLE_BYTES, TraceFolder, mapping, open_bounded, rows, text, whole
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 

@@ -1,8 +1,4 @@
-"""``occupancy.json``: begin and end of every wave on every compute unit of the traced shader engines.
-
-Newer files have one array per event, older ones pack each event into one integer
-(docs/reference/thread-trace.md, 2.7). An event is told from the other form by its type.
-"""
+"""Begin and end of every wave (``occupancy.json``), and waves by state (``wstates<k>.json``)."""
 
 from __future__ import annotations
 
@@ -14,10 +10,15 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rpl_att.reading.folder import TraceFolder, open_bounded, parse_json
-from rpl_att.reading.json_skeleton import SkeletonError, split_arrays
-from rpl_att.reading.json_values import mapping, rows, text, whole
-from rpl_att.reading.numeric_rows import BLOCK_BYTES, NotRowsError, Span, row_blocks
+from rpl_att.reading.folder import TraceFolder, mapping, open_bounded, parse_json, rows, text, whole
+from rpl_att.reading.json_arrays import (
+    BLOCK_BYTES,
+    NotRowsError,
+    SkeletonError,
+    Span,
+    row_blocks,
+    split_arrays,
+)
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 
@@ -110,3 +111,37 @@ def _unpacked(packed: Column) -> list[Column]:
         (packed >> 18) & 0x1,
         packed & 0xFFF,
     ]
+
+
+# ``wstates<k>.json``: how many waves of the target CU are in state k over time.
+#
+# See docs/reference/thread-trace.md, 2.8.
+
+STATE_NAMES = {1: "idle", 2: "exec", 3: "wait", 4: "stall"}
+
+
+@frozen
+class StateSteps:
+    """A step function: ``counts[i]`` waves from ``clocks[i]`` on."""
+
+    state: str
+    clocks: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+def read_state_steps(folder: TraceFolder) -> tuple[StateSteps, ...]:
+    """The states for which a file exists, in the order idle, exec, wait, stall."""
+    steps = []
+    for number, name in STATE_NAMES.items():
+        file = f"wstates{number}.json"
+        table = folder.table(file)
+        if table is None:
+            continue
+        path = folder.path / file
+        document = mapping(table, path, "the document")
+        clocks = [whole(v, path, "time") for v in rows(document.get("time"), path, "time")]
+        counts = [whole(v, path, "state") for v in rows(document.get("state"), path, "state")]
+        if len(clocks) != len(counts):
+            raise BadDataError(f"{path}: time and state differ in length")
+        steps.append(StateSteps(name, tuple(clocks), tuple(counts)))
+    return tuple(steps)

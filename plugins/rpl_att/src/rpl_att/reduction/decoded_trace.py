@@ -11,15 +11,11 @@ import numpy as np
 from rpl_att.join_dispatch import find_kernel
 from rpl_att.model import Level, ThreadTrace
 from rpl_att.reading.code_table import CodeTable, parse_code, read_stats, stats_path
-from rpl_att.reading.folder import TraceFolder, open_bounded
-from rpl_att.reading.json_skeleton import SkeletonError, split_arrays
-from rpl_att.reading.json_values import mapping, rows, whole
-from rpl_att.reading.numeric_rows import NotRowsError, row_blocks
-from rpl_att.reading.occupancy_events import read_occupancy
+from rpl_att.reading.folder import TraceFolder, mapping, open_bounded, rows, source_texts, whole
+from rpl_att.reading.json_arrays import NotRowsError, SkeletonError, row_blocks, split_arrays
+from rpl_att.reading.occupancy_events import read_occupancy, read_state_steps
 from rpl_att.reading.raw_files import raw_files_of, recorded_architecture
-from rpl_att.reading.snapshots import source_texts
-from rpl_att.reading.wave_index import WaveIndex, read_wave_index
-from rpl_att.reading.wave_states import read_state_steps
+from rpl_att.reading.wave_files import WaveIndex, read_wave_index
 from rpl_att.reduction.waves import ReducedWaves, reduce_waves
 from rpl_core.errors import BadDataError
 from rpl_core.model.origin import Origin

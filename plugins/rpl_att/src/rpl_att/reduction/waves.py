@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from rpl_att.instruction_class import IMMEDIATE, InstructionClass, classify
 from rpl_att.reading.code_table import CodeTable
 from rpl_att.reading.folder import TraceFolder
-from rpl_att.reading.numeric_rows import Rows
-from rpl_att.reading.wave_file import (
+from rpl_att.reading.json_arrays import Rows
+from rpl_att.reading.wave_files import (
     CATEGORY,
     DURATION,
     LINE,
@@ -23,12 +23,19 @@ from rpl_att.reading.wave_file import (
     TIME,
     OpenWave,
     Waits,
+    WaveFile,
+    WaveIndex,
     open_wave,
 )
-from rpl_att.reading.wave_index import WaveFile, WaveIndex
-from rpl_att.reduction.control_flow import ControlFlow, FlowTotals
-from rpl_att.reduction.line_totals import LineTotals, idle_before
-from rpl_att.reduction.wait_replay import WaitReplay, WaitRows, WaitTotals
+from rpl_att.reduction.line_totals import (
+    ControlFlow,
+    FlowTotals,
+    LineTotals,
+    WaitReplay,
+    WaitRows,
+    WaitTotals,
+    idle_before,
+)
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.text.figures import UNKNOWN, percent
 from rpl_att.analysis.next_step import hottest, waited_for
-from rpl_att.reading.snapshots import place_of
+from rpl_att.reading.folder import place_of
 from rpl_att.report import shown_kernel
 from rpl_core.interfaces.section import Block, Claim, Paragraph, Place, ReportSection, SectionRequest, Table
 from rpl_core.text.safety import printable, shorten
 from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rpl_att.contract import AttPart, AttStallSplit, AttWait
 
 __all__ = ["ThreadTraceSection"]

@@ -11,12 +11,14 @@ from rpl_core.errors import MissingError, UsageError
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_autotune.cache.store import Cache
+    from rpl_autotune.cache import Cache
     from rpl_autotune.evaluation.templates import Templates
     from rpl_autotune.interfaces.job import Timing
     from rpl_autotune.interfaces.space import SearchSpace
     from rpl_autotune.search.request import TuningRequest, TuningTools
+    from rpl_autotune.space.expressions import Expression
     from rpl_core.cli.session import Session
+
 
 _UNIT_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1000.0}
 #: Where --budget says nothing (chosen): what the goal of the built-in strategy is stated for.
@@ -85,7 +87,7 @@ class AutotuneCall:
 
     def space(self) -> SearchSpace:
         """The space of ``--space``, or of the recording."""
-        from rpl_autotune.cache.recorded_space import read_recorded
+        from rpl_autotune.recorded_space import read_recorded
         from rpl_autotune.space.read import read_space, space_of
 
         default = _assignments(self.settings.default)
@@ -136,8 +138,7 @@ class AutotuneCall:
 
     def templates(self, space: SearchSpace) -> Templates:
         """The commands of ``--cmd-template``, ``--build`` and ``--validate``, checked against the space."""
-        from rpl_autotune.evaluation.digests import source_digest
-        from rpl_autotune.evaluation.templates import Templates, read_templates
+        from rpl_autotune.evaluation.templates import Templates, read_templates, source_digest
 
         settings = self.settings
         if self.recorded is not None:
@@ -224,7 +225,7 @@ class AutotuneCall:
         return named or (asked[0] if asked else "local")
 
     def _cache(self) -> Cache | None:
-        from rpl_autotune.cache.store import Cache
+        from rpl_autotune.cache import Cache
 
         if self.recorded is not None or self.settings.no_cache:
             return None
@@ -246,3 +247,83 @@ def _devices(text: str | None) -> tuple[str, ...]:
     if len(set(names)) != len(names):
         raise UsageError(f"--devices {text} names a device twice, and never two run on one")
     return names
+
+
+# The options of ``rpl autotune`` on code objects: which file holds the code of which configuration.
+
+
+def space_with_code(call: AutotuneCall, space: SearchSpace, scratch: Path) -> SearchSpace:
+    """``space`` with the numbers of its code objects as features, where options name any."""
+    settings = call.settings
+    named = settings.code_object
+    if named is None and not settings.build_all:
+        _refuse_details(settings)
+        return space
+    from rpl_autotune.evaluation.code_features import CodeRequest, code_features
+    from rpl_core.pipeline import architectures
+
+    files = _built(call, space, scratch) if named is None else _named(named, space)
+    sizes = (_expression(text, space) for text in (settings.workgroup_size, settings.dynamic_lds))
+    features = code_features(
+        space, CodeRequest(files, settings.kernel, *sizes), architectures(None, call.session.host)
+    )
+    for problem in features.problems:
+        call.session.output.note(problem)
+    if features.unknown:
+        call.session.output.note(
+            f"no code object at hand for {features.unknown} of {len(space)} configurations"
+        )
+    return attrs.evolve(space, given_features={**space.given_features, **features.columns})
+
+
+def _refuse_details(settings: AutotuneSettings) -> None:
+    details = {
+        "--kernel": settings.kernel,
+        "--workgroup-size": settings.workgroup_size,
+        "--dynamic-lds": settings.dynamic_lds,
+    }
+    for option, given in details.items():
+        if given is not None:
+            raise UsageError(
+                f"{option} is about code objects, and none is named",
+                next_step="add --code-object FILE, or --build-all to --build",
+            )
+
+
+def _expression(text: str | None, space: SearchSpace) -> Expression | None:
+    from rpl_autotune.space.expressions import parse_expression
+
+    return None if text is None else parse_expression(text, frozenset(space.parameters))
+
+
+def _named(template: str, space: SearchSpace) -> list[Path | None]:
+    """The files that ``--code-object`` names; those that are not there count as unknown."""
+    from rpl_autotune.evaluation.templates import filled_path
+
+    paths = [filled_path(template, space, index) for index in range(len(space))]
+    present = {path: path.is_file() for path in set(paths)}
+    if not any(present.values()):
+        raise UsageError(
+            f"--code-object: there is no {paths[space.default]}",
+            next_step="name a file with the code; {NAME} stands for the value of a parameter",
+        )
+    return [path if present[path] else None for path in paths]
+
+
+def _built(call: AutotuneCall, space: SearchSpace, scratch: Path) -> list[Path | None]:
+    """The programs of all configurations, each distinct one built once; the search uses the same builds."""
+    from rpl_autotune.evaluation.run_job import build_variant
+
+    templates: Templates = call.templates(space)
+    if not templates.build:
+        raise UsageError("--build-all has nothing to build", next_step="add --build, or leave it out")
+    programs: dict[str | None, Path | None] = {}
+    variants = [templates.variant(space, index) for index in range(len(space))]
+    count = len({variant.build_key for variant in variants})
+    with call.session.output.progress("build", total=count) as step:
+        for variant in variants:
+            if variant.build_key not in programs:
+                step(f"{len(programs) + 1}/{count}")
+                built = build_variant(variant, scratch, Path.cwd(), call.settings.build_time_limit)
+                programs[variant.build_key] = built.program
+    return [programs[variant.build_key] for variant in variants]

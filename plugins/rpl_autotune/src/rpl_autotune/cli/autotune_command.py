@@ -24,8 +24,7 @@ def run_autotune(session: Session, settings: AutotuneSettings) -> int:
     if settings.show is not None:
         _print(session, _stored(session, settings.show), as_json=settings.as_json)
         return int(ExitCode.OK)
-    from rpl_autotune.cli.autotune_call import AutotuneCall
-    from rpl_autotune.cli.code_call import space_with_code
+    from rpl_autotune.cli.autotune_call import AutotuneCall, space_with_code
 
     call = AutotuneCall(session, settings)
     space = call.space()
@@ -73,9 +72,9 @@ def _search(
 
 
 def _measured(tuning: Tuning) -> Any:
-    from rpl_autotune.search.final import measure_finally, without_final
+    from rpl_autotune.search.outcome import measure_finally, without_final
     from rpl_autotune.search.recorded import RecordedRequest
-    from rpl_autotune.search.workers import JobWorkers
+    from rpl_autotune.search.request import JobWorkers
     from rpl_core.interfaces.executor import Workers
     from rpl_core.plugins.boundary import plugin_boundary
 
@@ -94,8 +93,7 @@ def _measured(tuning: Tuning) -> Any:
 
 
 def _interrupted(tuning: Tuning) -> tuple[AutotuneDocument, InterruptedRunError]:
-    from rpl_autotune.search.final import without_final
-    from rpl_autotune.search.outcome import autotune_document
+    from rpl_autotune.search.outcome import autotune_document, without_final
 
     kept = f" in {tuning.tools.cache.path}" if tuning.tools.cache is not None else ""
     document = autotune_document(tuning, "interrupted", without_final(tuning, "the search was interrupted"))
@@ -108,7 +106,7 @@ def _interrupted(tuning: Tuning) -> tuple[AutotuneDocument, InterruptedRunError]
 def _write(
     session: Session, request: TuningRequest, document: AutotuneDocument, settings: AutotuneSettings
 ) -> None:
-    from rpl_autotune.cache.recorded_space import write_kernel_tuner_cache, write_t4
+    from rpl_autotune.recorded_space import write_kernel_tuner_cache, write_t4
     from rpl_core.documents.bundle import to_json
     from rpl_core.files.atomic import write_atomic
 
@@ -123,7 +121,7 @@ def _write(
 
 def _write_report(session: Session, request: TuningRequest, document: AutotuneDocument) -> None:
     """``report.html``: the documents of the winner's run with the section on the search."""
-    from rpl_autotune.search.final import KEPT_RUN
+    from rpl_autotune.search.outcome import KEPT_RUN
     from rpl_core.files.atomic import write_atomic
     from rpl_core.interfaces.renderer import RenderRequest, SectionOf
     from rpl_core.model.value_checks import require_value

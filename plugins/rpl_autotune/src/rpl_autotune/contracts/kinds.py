@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from rpl_core.interfaces.document import DocumentContract
 
 if TYPE_CHECKING:
-    from rpl_autotune.contracts.autotune import AutotuneDocument
-    from rpl_autotune.contracts.space_file import SpaceFile
+    from rpl_autotune.contracts.autotune import AutotuneDocument, SpaceFile
 
 __all__ = ["AutotuneContract", "SearchSpaceContract"]
 
@@ -33,6 +32,6 @@ class SearchSpaceContract(DocumentContract):
     summary = "the space file of `rpl autotune`"
 
     def model(self) -> type[SpaceFile]:
-        from rpl_autotune.contracts.space_file import SpaceFile
+        from rpl_autotune.contracts.autotune import SpaceFile
 
         return SpaceFile

@@ -10,13 +10,12 @@ import attrs
 
 from rpl_autotune.interfaces.job import Job, Outcome, Reading
 from rpl_core.errors import UsageError
-from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Workers
+from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Task, Workers
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_autotune.cache.recorded_space import RecordedSpace
     from rpl_autotune.interfaces.space import SearchSpace
-    from rpl_core.interfaces.executor import Task
+    from rpl_autotune.recorded_space import RecordedSpace
 
 __all__ = ["RecordedExecutor", "RecordedRequest"]
 
@@ -36,7 +35,7 @@ class RecordedExecutor(Executor):
     summary = "answers from a recorded space instead of running anything (--recorded FILE)"
 
     def open(self, request: ExecutorRequest) -> Workers:
-        from rpl_autotune.cache.recorded_space import read_recorded
+        from rpl_autotune.recorded_space import read_recorded
 
         if not isinstance(request, RecordedRequest) or not request.recording or not request.space:
             raise UsageError(

@@ -21,6 +21,7 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from rpl_compare.ci import Result
     from rpl_compare.comparison.compare import CompareRequest, Comparison
+    from rpl_compare.contract import ItemPart, OneSidedKernel
     from rpl_core.cli.session import Session
     from rpl_core.interfaces.options import Options
     from rpl_core.model.recording import Recording
@@ -198,7 +199,11 @@ def _answer(
 
         page = compare_page(comparison, document, recordings(), session.host, settings.of_plugins[NAMES])
         _write_page(session, settings.html, page)
-    kernels = (*document.kernels, *document.only_base, *document.only_new)
+    kernels: tuple[ItemPart | OneSidedKernel, ...] = (
+        *document.kernels,
+        *document.only_base,
+        *document.only_new,
+    )
     names = document_names(kernels, settings.of_plugins[NAMES])
     _tell_ci(session, settings, result_of_comparison(document, names))
     if settings.quiet:

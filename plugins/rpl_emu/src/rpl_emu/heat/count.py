@@ -1,20 +1,77 @@
-"""The heat of each kernel from what the software KFD wrote down, with lines by debug information."""
+"""The heat of each kernel, from what the software KFD wrote down, and the contract of its file."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from pydantic import FailFast, Field
+
+from rpl_core.contracts.common import Part
 from rpl_core.errors import RplError
 from rpl_core.files.atomic import write_atomic
-from rpl_emu.heat.contract import HeatFile, HeatLine, HeatPlace, KernelHeat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from rpl_codeobject.reading.debug_info import SourcePlace
     from rpl_codeobject.values import CodeObject
     from rpl_emu.programs.launches import EmulatedLaunch
+
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class HeatPlace(Part):
+    """One instruction; ``address`` is that in the code object, source and line those of the compiler."""
+
+    address: Count
+    opcode: str
+    executed: Count
+    lanes: Count | None  # null: it acts for the whole wave
+    source: str | None = None
+    line: int | None = None
+
+
+class HeatLine(Part):
+    """All instructions of one source line; inlined code counts where it was written."""
+
+    source: str
+    line: int
+    executed: Count
+    vector: Count
+    lanes: Count
+
+
+class KernelHeat(Part):
+    """One kernel: lines and instructions by how often they ran, the most frequent first."""
+
+    kernel: str
+    symbol: str
+    launches: Count
+    waves: Count
+    executed: Count
+    vector: Count
+    lanes: Count
+    lines: Annotated[tuple[HeatLine, ...], FailFast()]
+    lines_reason: str | None  # why there are no lines
+    places: Annotated[tuple[HeatPlace, ...], FailFast()]
+    places_left_out: Count
+
+
+class InstructionHeat(Part):
+    """Kernels by instructions that ran, the most first."""
+
+    kernels: Annotated[tuple[KernelHeat, ...], FailFast()]
+
+
+class HeatFile(Part):
+    """``<pid>_instruction_heat.json`` of a pass."""
+
+    format: Literal["rpl instruction heat 1"]
+    kernels: Annotated[tuple[KernelHeat, ...], FailFast()]
+
+
+# The heat of each kernel from what the software KFD wrote down, with lines by debug information.
 
 _ISA = "gfx942"
 #: Chosen: enough for a hand-written kernel whole; unrolled ones are cut to what matters.

@@ -1,21 +1,81 @@
-"""Instruction heat in ``profile.json`` and in all reports."""
+"""Instruction heat: the reader of its files, and its place in documents and reports."""
 
 from __future__ import annotations
 
-from pathlib import PurePath
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from rpl_core.interfaces.document import DocumentSection
+from rpl_core.errors import BadDataError
+from rpl_core.files.bounded import read_regular, refuse_countless
+from rpl_core.interfaces.document import DocumentContext, DocumentSection
+from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
+from rpl_core.model.trace import Trace
 from rpl_core.text.safety import shorten
 from rpl_core.text.table import counted
-from rpl_emu.heat.reader import EXTRA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from rpl_emu.heat.count import HeatLine, HeatPlace, InstructionHeat, KernelHeat
 
-    from rpl_core.interfaces.document import DocumentContext
-    from rpl_emu.heat.contract import HeatLine, HeatPlace, InstructionHeat, KernelHeat
+
+#: Of the files; they are claimed by name, before anything that reads them is imported.
+SUFFIX = "_instruction_heat.json"
+#: Key of the kernels in ``Trace.extras``.
+EXTRA = "instruction_heat"
+_LARGEST_BYTES = 64 << 20
+
+
+class HeatReader(Reader):
+    """One file per process; no times, no counters."""
+
+    name = "instruction-heat"
+    summary = f"counts per instruction of emulated kernels (*{SUFFIX})"
+    priority = 60  # before readers of any JSON
+
+    def claim(self, files: Sequence[Path]) -> Sequence[InputSet]:
+        return [
+            InputSet(self.name, "instruction heat", (path,)) for path in files if path.name.endswith(SUFFIX)
+        ]
+
+    def read(self, inputs: InputSet) -> tuple[Trace, ...]:
+        from pydantic import ValidationError
+
+        from rpl_emu.heat.count import HeatFile
+
+        (path,) = inputs.paths
+        read = read_regular(path, _LARGEST_BYTES)
+        refuse_countless(read, path)
+        try:
+            content = HeatFile.model_validate_json(read)
+        except ValidationError as error:
+            place = ".".join(map(str, error.errors()[0]["loc"])) or "the whole"
+            raise BadDataError(f"{path}, {place}: no instruction heat", next_step="profile again") from None
+        return (_trace(inputs, content),)
+
+
+def _trace(inputs: InputSet, content: object) -> Trace:
+    import numpy as np
+
+    from rpl_core.model.origin import Origin
+    from rpl_core.model.trace import Dispatches, LaunchShapes, Trace, TraceRole, TraceSource
+
+    index, number = np.zeros(0, np.int32), np.zeros(0, np.int64)
+    axes = np.zeros((0, 3), np.int64)
+    return Trace(
+        source=TraceSource(inputs.reader, inputs.format, tuple(str(path) for path in inputs.paths)),
+        role=TraceRole.THREAD_TRACE,
+        origin=Origin.MODELLED,
+        processes=(),
+        agents=(),
+        kernels=(),
+        dispatches=Dispatches(index, index, index, index, index, index, number, number, number, number),
+        shapes=LaunchShapes(axes, axes, number, number),
+        extras={EXTRA: (content,)},
+    )
+
+
+# Instruction heat in ``profile.json`` and in all reports.
 
 _FIELD = "instruction_heat"
 _SHOWN_KERNELS, _SHOWN_LINES = 3, 5
@@ -34,7 +94,7 @@ class HeatInProfile(DocumentSection):
     document, field = "profile", _FIELD
 
     def model(self) -> type[InstructionHeat]:
-        from rpl_emu.heat.contract import InstructionHeat
+        from rpl_emu.heat.count import InstructionHeat
 
         return InstructionHeat
 
@@ -72,7 +132,7 @@ def _kernels(request: SectionRequest) -> tuple[KernelHeat, ...]:
     content = getattr(profile, "sections", {}).get(_FIELD)
     if not content:
         return ()
-    from rpl_emu.heat.contract import InstructionHeat
+    from rpl_emu.heat.count import InstructionHeat
 
     return InstructionHeat.model_validate(content).kernels
 

@@ -12,19 +12,18 @@ import hashlib
 import json
 import os
 import sqlite3
+from collections.abc import Iterable, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import RplError
 from rpl_core.model.origin import ORIGIN_MARK, Origin
 from rpl_core.process.storage import storage_error
 from rpl_emu.amd_counters import amd_counters
-from rpl_emu.programs.device import DEVICE, PRODUCT
+from rpl_emu.programs.software_gpu import DEVICE, PRODUCT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
     from rpl_emu.programs.launches import EmulatedLaunch, EmulatedWork
 
 #: How SQLite says it (https://sqlite.org/rescode.html#full); Python 3.10 tells no number.

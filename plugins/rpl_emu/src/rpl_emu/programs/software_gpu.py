@@ -1,9 +1,10 @@
-"""How a program is started over the software KFD, with the emulator for its kernels and a runtime of ROCm."""
+"""The emulated device, and how a program is started over the software KFD that stands for it."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,25 @@ from rpl_core.values import frozen
 from rpl_emu.native_program import find_program
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from rpl_core.model.device import DeviceModel
+
+
+DEVICE = "gfx942-emu"
+PRODUCT = "AMD Instinct MI300X (gfx942-emu, emulated)"
+
+
+def emulated_device() -> DeviceModel:
+    """Ceilings and formulas of the MI300X; nothing that ran on it was measured."""
+    import attrs
+
+    from rpl_amdgpu.models import device_models
+    from rpl_gfx942.products import GFX942
+
+    model = next(one for one in device_models(GFX942) if one.name == "mi300x")
+    return attrs.evolve(model, name=DEVICE, architecture=DEVICE, product=PRODUCT, chip_ids=())
+
+
+# How a program is started over the software KFD, with the emulator for its kernels and a runtime of ROCm.
 
 LAUNCHER = "softkfd-run"
 #: From the folder of rpl-emu.

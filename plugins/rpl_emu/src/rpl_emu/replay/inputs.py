@@ -1,31 +1,110 @@
-"""Two kernels on many inputs in one process of the emulator (``rpl-emu inputs``)."""
+"""What the emulator is told of a launch, and two kernels on many inputs in one process of it."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import BadDataError, MissingError, RplError
+from rpl_vmreplay.capture.folder import Capture
 from rpl_vmreplay.interfaces.replayer import (
     Failure,
     Finding,
     InputAnswer,
+    InputsRequest,
     InputsResult,
     LaunchEnd,
+    LaunchInput,
+    MemoryEdit,
     MemoryRange,
     ReplayError,
     WrittenPair,
 )
+from rpl_vmreplay.replay.captured_code import fitting_arguments, other_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from rpl_vmreplay.capture.plain_memory import Change, PlainMemory
 
-    from rpl_vmreplay.capture.folder import Capture
-    from rpl_vmreplay.capture.plain_memory import PlainMemory
-    from rpl_vmreplay.interfaces.replayer import InputsRequest, LaunchInput
+
+_WORD_BYTES = 8
+
+
+def write_plan(memory: PlainMemory, path: Path, code: Path | None = None) -> None:
+    """``code`` takes the place of the captured one. Raises BadDataError for names that a plan can't hold,
+    and what ``PlainMemory`` raises."""
+    path.write_text("".join("\t".join(line) + "\n" for line in _plan_lines(memory, path, code)))
+
+
+def _plan_lines(memory: PlainMemory, path: Path, code: Path | None) -> Iterator[tuple[str, ...]]:
+    from rpl_vmreplay.replay.captured_code import captured_code, code_pointers, image_of, may_call_pointers
+
+    capture = memory.capture
+    launch, extras = capture.dispatch, capture.extras
+    yield "kernel", _safe(launch.mangled_name.partition(" ")[0])
+    yield "grid", *map(str, launch.grid)
+    yield "block", *map(str, launch.block)
+    yield "lds", str(launch.group_segment_size)
+    yield "scratch", str(launch.private_segment_size)
+    kernarg_at = None if extras is None else extras.dispatch.kernarg_address
+    arguments = None if code is None else fitting_arguments(capture, other_code(capture, code))
+    if arguments is None:
+        yield "kernarg", str(kernarg_at or 0), _place(capture.folder / "kernarg.bin")
+    else:
+        filled = path.with_name("kernarg.bin")
+        filled.write_bytes(arguments)
+        yield "kernarg", "0", _place(filled)
+    own = captured_code(capture)
+    image = image_of(capture, own)
+    pinned = image is not None and may_call_pointers(own) and code_pointers(memory, image)
+    code_at = 0 if image is None else image.base
+    yield "pinned" if pinned else "code", str(code_at), _place(capture.folder / "kernel.hsaco")
+    for region in capture.regions:
+        yield "region", str(region.base), str(region.size), _place(memory.path_of(region))
+    for variable in capture.variables:
+        yield "variable", str(variable.size), _safe(variable.name), _place(capture.folder / variable.blob)
+
+
+def _place(path: Path) -> str:
+    return _safe(str(path.absolute()))
+
+
+def _safe(text: str) -> str:
+    if any(character in text for character in "\t\r\n"):
+        raise BadDataError(f"a name with a tab or the end of a line in it: {text!r}")
+    return text
+
+
+def write_edits(edits: Sequence[MemoryEdit], stem: Path) -> None:
+    """As ``STEM.ranges`` and ``STEM.bytes``."""
+    words = (number for edit in edits for number in (edit.address, len(edit.data)))
+    stem.with_suffix(".ranges").write_bytes(b"".join(word.to_bytes(_WORD_BYTES, "little") for word in words))
+    stem.with_suffix(".bytes").write_bytes(b"".join(edit.data for edit in edits))
+
+
+def read_ranges(path: Path) -> list[tuple[int, int]]:
+    """Pairs of address and size."""
+    content = path.read_bytes()
+    words = [
+        int.from_bytes(content[at : at + _WORD_BYTES], "little") for at in range(0, len(content), _WORD_BYTES)
+    ]
+    return list(zip(words[::2], words[1::2], strict=True))
+
+
+def read_changes(stem: Path) -> list[Change]:
+    """What ``STEM.ranges`` and ``STEM.bytes`` say together."""
+    content, at = stem.with_suffix(".bytes").read_bytes(), 0
+    changes = []
+    for address, size in read_ranges(stem.with_suffix(".ranges")):
+        changes.append((address, content[at : at + size]))
+        at += size
+    return changes
+
+
+# Two kernels on many inputs in one process of the emulator (``rpl-emu inputs``).
 
 #: One launch that was begun in time may still run so long beyond it, at the emulator's slowest.
 _GRACE_S = 120.0
@@ -40,7 +119,7 @@ def compare_inputs(capture: Capture, request: InputsRequest) -> InputsResult:
     with tempfile.TemporaryDirectory(prefix="rpl-emulated-inputs-") as name:
         folder = Path(name)
         _write_plan(PlainMemory(capture, folder), request, folder)
-        (folder / "list").write_text("".join(_lines(request.inputs, folder)))
+        (folder / "list").write_text("".join(_input_lines(request.inputs, folder)))
         words = ["inputs", str(folder / "plan"), "--hsaco", str(request.baseline)]
         words += ["--against", str(request.other), "--list", str(folder / "list"), "--out", str(folder)]
         words += ["--max-instructions", str(request.most_instructions)]
@@ -69,7 +148,6 @@ def compare_inputs(capture: Capture, request: InputsRequest) -> InputsResult:
 
 def _write_plan(memory: PlainMemory, request: InputsRequest, folder: Path) -> None:
     """As for a replay, with the memory beside in its order: each one a file of holes."""
-    from rpl_emu.replay.plan_file import write_plan
 
     write_plan(memory, folder / "plan")
     others: list[list[str]] = []
@@ -86,7 +164,7 @@ def _write_plan(memory: PlainMemory, request: InputsRequest, folder: Path) -> No
     (folder / "plan").write_text("".join("\t".join(one) + "\n" for one in [*others, *regions]))
 
 
-def _lines(inputs: Sequence[LaunchInput], folder: Path) -> Iterator[str]:
+def _input_lines(inputs: Sequence[LaunchInput], folder: Path) -> Iterator[str]:
     files: dict[bytes, Path] = {}
 
     def place(content: bytes) -> Path:
@@ -176,7 +254,6 @@ def _end(told: Any) -> LaunchEnd:
 
 
 def _pairs(folder: Path, number: int) -> Iterator[WrittenPair]:
-    from rpl_emu.replay.plan_file import read_ranges
 
     sides = [(folder / f"{number}.{side}").read_bytes() for side in ("a", "b")]
     at = 0

@@ -15,12 +15,14 @@ from rpl_core.model.origin import Origin
 from rpl_vmreplay.interfaces.replayer import (
     AccessLog,
     Failure,
+    InputsRequest,
     InputsResult,
     KeptVariable,
     MemoryRange,
     ReplayEnvironment,
     Replayer,
     ReplayError,
+    ReplayRequest,
     ReplayResult,
     Rounding,
 )
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from rpl_emu.native_program import Answer
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.capture.plain_memory import Change, PlainMemory
-    from rpl_vmreplay.interfaces.replayer import InputsRequest, ReplayRequest
 
 DEVICE = "gfx942-emu"
 _ISA = "gfx942:sramecc+:xnack-"
@@ -110,8 +111,7 @@ class EmulatedReplayer(Replayer):
     def _result(
         self, memory: PlainMemory, request: ReplayRequest, told: Any, folder: Path, begin: int
     ) -> ReplayResult:
-        from rpl_emu.replay.inputs import finding
-        from rpl_emu.replay.plan_file import read_changes
+        from rpl_emu.replay.inputs import finding, read_changes
         from rpl_vmreplay.capture.plain_memory import reproduction
 
         written = read_changes(folder / "written")
@@ -151,7 +151,7 @@ class EmulatedReplayer(Replayer):
 
 def _isa_problem(capture: Capture, request: ReplayRequest) -> str | None:
     """Which of the capture's word, its code and what takes its place is not for the emulator."""
-    from rpl_vmreplay.capture.isa import isa_problem
+    from rpl_vmreplay.capture.wholeness import isa_problem
     from rpl_vmreplay.replay.captured_code import captured_code, target_of
 
     parts = [
@@ -165,7 +165,7 @@ def _isa_problem(capture: Capture, request: ReplayRequest) -> str | None:
 
 def _run(memory: PlainMemory, request: ReplayRequest, folder: Path) -> Answer:
     from rpl_emu.native_program import call
-    from rpl_emu.replay.plan_file import write_edits, write_plan
+    from rpl_emu.replay.inputs import write_edits, write_plan
 
     write_plan(memory, folder / "plan", request.code_object)
     launches = request.iterations + request.warm_ups
@@ -253,7 +253,7 @@ def _changed(before: bytes, layers: tuple[list[Change], ...], wanted: MemoryRang
 
 
 def _accesses(folder: Path, written: list[Change]) -> AccessLog:
-    from rpl_emu.replay.plan_file import read_ranges
+    from rpl_emu.replay.inputs import read_ranges
 
     return AccessLog(
         tuple(MemoryRange(*one) for one in read_ranges(folder / "read_first.ranges")),

@@ -1,1 +1,1 @@
-"""The commands ``rpl prompt`` and ``rpl llm-optimize``."""
+"""The commands llm-optimize and prompt."""

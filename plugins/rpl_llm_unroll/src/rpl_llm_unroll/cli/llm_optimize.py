@@ -2,13 +2,109 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from rpl_core.cli.command_options import PluginOptionsCommand
-from rpl_llm_unroll.cli.llm_options import llm_options
+from rpl_core.cli.session import Session
+from rpl_core.errors import UsageError
+from rpl_llm_unroll.plugin import RPL_SETTINGS
 from rpl_optimize.cli.optimize_options import optimize_options
+
+if TYPE_CHECKING:
+    from rpl_llm_unroll.settings import Form
+
+
+# Options on the language model, and how they become options of the proposer.
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FORM_OPTIONS = (
+    click.option("--compact", is_flag=True, help="The shortest form: device, label, resources, kernel."),
+    click.option("--full-source", is_flag=True, help="The whole source file instead of what is used."),
+)
+_LLM_OPTIONS = (
+    click.option("--model", metavar="NAME", help="The model, as its endpoint calls it."),
+    click.option(
+        "--base-url",
+        metavar="URL",
+        help="Endpoint (default: OPENAI_BASE_URL, else https://api.openai.com/v1).",
+    ),
+    click.option("--temperature", type=float, help="Sampling temperature (default: the endpoint's)."),
+    click.option("--seed", type=int, help="Sampling seed (default: none)."),
+    click.option("--max-tokens", type=int, metavar="N", help="Longest reply (default 16384 tokens)."),
+    click.option("--token-budget", type=int, metavar="N", help="Tokens of a session (default 200000)."),
+    click.option("--money-budget", type=float, metavar="M", help="Money for a session; needs prices."),
+    click.option("--price-in", type=float, metavar="M", help="Price of a million prompt tokens."),
+    click.option("--price-out", type=float, metavar="M", help="Price of a million reply tokens."),
+    click.option("--llm-timeout", type=float, metavar="S", help="Seconds for one reply (default 300)."),
+    click.option(
+        "--replay-llm",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Take replies from exchanges.jsonl.",
+    ),
+    click.option(
+        "--replay-other-figures",
+        is_flag=True,
+        help="Replay even if figures were measured anew since.",
+    ),
+    click.option(
+        "--allow-secret-lines", metavar="N,...", help="Lines of the source that only look like secrets."
+    ),
+)
+#: Options that may stand in the configuration file, with their names there.
+CONFIGURABLE = {setting.name.rpartition(".")[2]: setting.name for setting in RPL_SETTINGS}
+_NAMES = (*CONFIGURABLE, "replay-llm", "replay-other-figures", "allow-secret-lines")
+
+
+def form_options(command: F) -> F:
+    """Add ``--compact`` and ``--full-source``."""
+    for option in reversed(_FORM_OPTIONS):
+        command = option(command)
+    return command
+
+
+def llm_options(command: F) -> F:
+    """Add everything that a session with a language model can be told."""
+    for option in reversed((*_LLM_OPTIONS, *_FORM_OPTIONS)):
+        command = option(command)
+    return command
+
+
+def chosen_form(flags: Mapping[str, Any]) -> Form:
+    """The form of the prompt. Raises ``UsageError`` for both at once."""
+    if flags["compact"] and flags["full_source"]:
+        raise UsageError("--compact and --full-source exclude each other", next_step="leave one of them out")
+    if flags["compact"]:
+        return "compact"
+    return "full-source" if flags["full_source"] else "standard"
+
+
+def split_flags(flags: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The flags of a language model, and all others."""
+    own = {*(name.replace("-", "_") for name in _NAMES), "compact", "full_source"}
+    return {k: v for k, v in flags.items() if k in own}, {k: v for k, v in flags.items() if k not in own}
+
+
+def proposer_options(session: Session, flags: Mapping[str, Any]) -> dict[str, str]:
+    """Options for ``ProposalRequest``: flag, then configuration file; what is absent keeps its default."""
+    view = session.host.relay.config
+    options = {}
+    for name in _NAMES:
+        value = flags[name.replace("-", "_")]
+        if value is None and name in CONFIGURABLE:
+            value = view.get(CONFIGURABLE[name])
+        if value is not None and value is not False:
+            options[name] = "true" if value is True else str(value)
+    form = chosen_form(flags)
+    return options if form == "standard" else {**options, "prompt": form}
+
+
+# The closed loop with a language model as proposer.
 
 
 @click.command(
@@ -33,8 +129,7 @@ def llm_optimize(context: click.Context, /, application: tuple[str, ...], **flag
     import os
 
     from rpl_core.cli.session import session_of
-    from rpl_llm_unroll.asking.questions import require_ready
-    from rpl_llm_unroll.cli.llm_options import proposer_options, split_flags
+    from rpl_llm_unroll.questions import require_ready
     from rpl_optimize.cli.optimize_command import run_optimize
 
     own, shared = split_flags(flags)

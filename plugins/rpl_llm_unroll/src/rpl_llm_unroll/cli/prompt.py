@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rpl_llm_unroll.cli.llm_options import form_options
+from rpl_llm_unroll.cli.llm_optimize import chosen_form, form_options
 
 _PATH = click.Path(path_type=Path)
 
@@ -41,4 +41,4 @@ def prompt(context: click.Context, /, source: Path, application: tuple[str, ...]
     """
     from rpl_llm_unroll.cli.prompt_command import print_prompt
 
-    print_prompt(context, source, application, flags)
+    print_prompt(context, source, application, chosen_form(flags), flags)

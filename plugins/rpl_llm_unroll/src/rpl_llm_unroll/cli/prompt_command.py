@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_core.cli.session import session_of
+from rpl_core.cli.session import Session, session_of
 from rpl_core.errors import BadDataError, UsageError
 from rpl_core.values import frozen
-from rpl_llm_unroll.asking.disclosure import suspicious_lines
-from rpl_llm_unroll.cli.llm_options import chosen_form
+from rpl_llm_unroll.disclosure import suspicious_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import click
 
-    from rpl_core.cli.session import Session
     from rpl_core.documents.bundle import Documents
-    from rpl_llm_unroll.asking.settings import Form
     from rpl_llm_unroll.prompt.model import Prompt
+    from rpl_llm_unroll.settings import Form
     from rpl_optimize.interfaces.transformation import KernelSource
 
 
@@ -45,20 +42,20 @@ class PromptSettings:
     flags: Mapping[str, Any]
 
     @classmethod
-    def of(cls, flags: Mapping[str, Any]) -> PromptSettings:
+    def of(cls, form: Form, flags: Mapping[str, Any]) -> PromptSettings:
         names = [field.name for field in attrs.fields(cls) if field.name not in {"form", "flags"}]
         given = {name: flags[name] for name in names}
-        return cls(form=cast("Form", chosen_form(flags)), flags=flags, **given)
+        return cls(form=form, flags=flags, **given)
 
 
 def print_prompt(
-    context: click.Context, source: Path, application: tuple[str, ...], flags: Mapping[str, Any]
+    context: click.Context, source: Path, application: tuple[str, ...], form: Form, flags: Mapping[str, Any]
 ) -> None:
     """Print it as text or JSON; what looks like a secret is noted, since nothing is sent here."""
-    from rpl_optimize.transform.source_file import read_source
+    from rpl_optimize.transform import read_source
 
     session = session_of(context)
-    given = PromptSettings.of(flags)
+    given = PromptSettings.of(form, flags)
     text = read_source(source, given.kernel)
     documents, command = _documents(session, application, given)
     built = _prompt(session, text, documents, given.binary or _program(command), given.form)
@@ -77,7 +74,7 @@ def _prompt(
 ) -> Prompt:
     from rpl_core.interfaces.renderer import SectionOf
     from rpl_llm_unroll.prompt.build import build_prompt
-    from rpl_llm_unroll.prompt.target import find_target, kernels_that_ran
+    from rpl_llm_unroll.prompt.model import find_target, kernels_that_ran
     from rpl_optimize.interfaces.proposer import ProposalRequest
 
     models = documents.by_name()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -11,25 +12,34 @@ from rpl_core.errors import InterruptedRunError, RplError, UsageError
 from rpl_core.interfaces.section import Paragraph, SectionRequest, Table
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback
 from rpl_core.text.table import counted
-from rpl_llm_unroll.prompt.contract import SYSTEM, contract_section, rules_section
-from rpl_llm_unroll.prompt.facts import run_facts
-from rpl_llm_unroll.prompt.figures import NOT_COLLECTED, bullets, known, missing
-from rpl_llm_unroll.prompt.limits import bottleneck_section, roofline_section, weight_section
-from rpl_llm_unroll.prompt.machine_code import machine_code_section
-from rpl_llm_unroll.prompt.model import Prompt, Section, subject_of
-from rpl_llm_unroll.prompt.quoting import fenced, inline, sentence, without_folders
-from rpl_llm_unroll.syntax.kernels import function_name
-from rpl_llm_unroll.syntax.tree import text_of, walk
+from rpl_llm_unroll.prompt.figures import (
+    NOT_COLLECTED,
+    RunFacts,
+    bullets,
+    fenced,
+    inline,
+    known,
+    missing,
+    run_facts,
+    sentence,
+    without_folders,
+)
+from rpl_llm_unroll.prompt.model import SYSTEM, Prompt, Section, contract_section, rules_section, subject_of
+from rpl_llm_unroll.prompt.sections import (
+    bottleneck_section,
+    machine_code_section,
+    roofline_section,
+    weight_section,
+)
+from rpl_llm_unroll.reply import Target
+from rpl_transforms.source_file import function_name
+from rpl_transforms.syntax import text_of, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tree_sitter import Node
 
     from rpl_core.interfaces.renderer import SectionOf
-    from rpl_llm_unroll.asking.settings import Form
-    from rpl_llm_unroll.prompt.facts import RunFacts
-    from rpl_llm_unroll.reply.model import Target
+    from rpl_llm_unroll.settings import Form
     from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
 
 

@@ -1,4 +1,4 @@
-"""Run the commands of one build: a time limit over all of them, one log, the first error."""
+"""Run the commands of one build: its environment, a time limit over all of them, one log, the first error."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 import shlex
 import time
 from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rpl_core.errors import MemoryLimitError, TimeLimitError, UsageError
 from rpl_core.process.outcome import describe_exit
@@ -16,15 +16,46 @@ from rpl_core.process.output import LogFile
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.text.safety import printable, shorten
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure
-from rpl_optimize.isolation.confined_run import run_confined
-from rpl_optimize.isolation.sandbox import Reach, find_sandbox
-from rpl_optimize.running.mounts import mounted
+from rpl_optimize.interfaces.transformation import GuardVerdict
+from rpl_optimize.isolation.sandbox import Reach, find_sandbox, run_confined
+from rpl_optimize.running.program_word import Program, mounted
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+_DROPPED = frozenset(
+    (
+        *("CCC_OVERRIDE_OPTIONS", "CCC_PRINT_OPTIONS", "CCC_PRINT_OPTIONS_FILE", "CCC_PRINT_BINDINGS"),
+        *("CC_PRINT_HEADERS", "CC_PRINT_HEADERS_FILE", "CC_PRINT_HEADERS_FORMAT", "CC_PRINT_OPTIONS"),
+        *("CC_PRINT_OPTIONS_FILE", "CC_PRINT_PROC_STAT", "CC_PRINT_PROC_STAT_FILE", "CC_LOG_DIAGNOSTICS"),
+        *("CC_LOG_DIAGNOSTICS_FILE", "FORCE_CLANG_DIAGNOSTICS_CRASH", "GCC_COMPARE_DEBUG"),
+        *("DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "OLDPWD"),
+    )
+)
+#: A cache would hand the second build the first one's result, and then nothing would have been rebuilt.
+_ADDED = {"CCACHE_DISABLE": "1", "SCCACHE_RECACHE": "1", "LC_ALL": "C"}
 
-    from rpl_optimize.interfaces.transformation import GuardVerdict
-    from rpl_optimize.running.program_word import Program
+
+def build_environment(
+    scratch: Path, place: Path, *, include: Sequence[Path] = (), user: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """``user`` (default: rpl's own) for a build in ``place`` whose temporary files go to ``scratch``.
+
+    ``include`` is searched for headers behind all ``-I`` of the command (``CPATH``).
+    """
+    given = os.environ if user is None else user
+    kept = {name: value for name, value in given.items() if _passes(name, value)}
+    kept |= _ADDED | {"TMPDIR": str(scratch), "PWD": str(place)}  # makefiles read $(PWD)
+    if include:
+        places = [*map(str, include), *filter(None, [given.get("CPATH")])]
+        kept["CPATH"] = os.pathsep.join(places)
+    return kept
+
+
+def _passes(name: str, value: str) -> bool:
+    if name in ("MAKEFLAGS", "MFLAGS"):  # the job server of a make that rpl itself was started by
+        return "jobserver" not in value
+    return name not in _DROPPED
+
+
+# The run itself.
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 #: Linkers name what is missing without the word "error": GNU ld, gold.

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rpl_core.cli.session import session_of
+from rpl_core.text.safety import shorten
 from rpl_core.text.table import counted
+from rpl_optimize.ledger.lines import LedgerEntry, LedgerEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rpl_core.cli.output import Output
-    from rpl_optimize.ledger.line import LedgerEntry
     from rpl_optimize.ledger.verify import ReplayedVerdict, Verification
+
 
 _PATH = click.Path(path_type=Path)
 
@@ -47,8 +48,7 @@ def verify(context: click.Context, path: Path, key: Path | None, as_json: bool) 
     import attrs
 
     from rpl_core.exit_codes import ExitCode
-    from rpl_optimize.ledger.session_files import verify_session_files
-    from rpl_optimize.ledger.signature import read_key, signature_problem
+    from rpl_optimize.ledger.session_files import read_key, signature_problem, verify_session_files
     from rpl_optimize.ledger.verify import verify_ledger
     from rpl_optimize.loop.recorded_session import verify_recorded_session
     from rpl_optimize.session_layout import ledger_path
@@ -95,7 +95,7 @@ def show(context: click.Context, path: Path, as_json: bool) -> None:
     Of a ledger whose last line was torn (kill -9, a full disk) the other lines are printed; of a damaged one
     those before the damage, with exit code 65.
     """
-    from rpl_optimize.ledger.read import BrokenLedgerError, read_ledger
+    from rpl_optimize.ledger.lines import BrokenLedgerError, read_ledger
     from rpl_optimize.session_layout import ledger_path
 
     output = session_of(context).output
@@ -117,7 +117,6 @@ def show(context: click.Context, path: Path, as_json: bool) -> None:
 
 
 def _print_events(output: Output, entries: Sequence[LedgerEntry]) -> None:
-    from rpl_optimize.ledger.summary import candidate_of, summary_of
 
     rows = [
         (str(e.sequence), e.time_utc[:19], e.event.value, candidate_of(e), summary_of(e)) for e in entries
@@ -173,3 +172,105 @@ def _verdict(verdict: ReplayedVerdict) -> dict[str, Any]:
         "replayed": verdict.replayed.model_dump(mode="json"),
         "differences": list(verdict.differences),
     }
+
+
+# One line for people about each event of a ledger.
+
+_LONGEST = 100
+
+
+def summary_of(entry: LedgerEntry) -> str:
+    """What happened. The data may come from elsewhere: whatever is missing or odd is left out."""
+    return shorten(" ".join(_words(entry.event, entry.data).split()), _LONGEST)
+
+
+def candidate_of(entry: LedgerEntry) -> str:
+    number = entry.data.get("candidate")
+    return str(number) if isinstance(number, int) else ""
+
+
+def _words(event: LedgerEvent, data: Mapping[str, Any]) -> str:
+    if event is LedgerEvent.JUDGED:
+        judgement = _part(data, "judgement")
+        return f"{judgement.get('verdict')} at {judgement.get('stage')}: {judgement.get('reason')}"
+    if event in (LedgerEvent.SOURCE_GUARDED, LedgerEvent.BINARY_GUARDED):
+        return _guards(data)
+    if event in (LedgerEvent.TIMED_ALONE, LedgerEvent.MEASURED, LedgerEvent.REMEASURED):
+        return _times(_part(data, "measurement"))
+    if event is LedgerEvent.MODELLED:
+        return _figures(_part(data, "modelled"))
+    if event is LedgerEvent.PLACED:
+        return _placement(_part(data, "placement"))
+    if event is LedgerEvent.EQUIVALENCE_CHECKED:
+        checks = [c for c in _list(data, "checks") if isinstance(c, dict)]
+        return ", ".join(f"{c.get('check')}: {c.get('verdict')}" for c in checks) or "no check"
+    if event is LedgerEvent.BUILT:
+        build = _part(data, "build")
+        return str(build.get("problem") or f"{build.get('binary')} in {_short(build.get('wall_s'))} s")
+    names = _SHOWN.get(event, ())
+    return ", ".join(f"{_spaced(name)} {_short(data[name])}" for name in names if data.get(name) is not None)
+
+
+_SHOWN: Mapping[LedgerEvent, tuple[str, ...]] = {
+    LedgerEvent.SESSION_STARTED: ("source", "proposer", "tool_version"),
+    LedgerEvent.RESUMED: ("tool_version",),
+    LedgerEvent.BASELINE_PROFILED: ("number", "directory", "runs", "origin"),
+    LedgerEvent.TARGET_CHOSEN: ("kernel", "reason"),
+    LedgerEvent.PROPOSED: ("kernel", "proposer", "summary"),
+    LedgerEvent.CONTINUED: ("under_way", "pairs", "repeated_pairs", "padding_bytes", "directory"),
+    LedgerEvent.PLANNED: ("stage", "most_runs", "run_s", "padding_bytes", "seed"),
+    LedgerEvent.ACCEPTED: ("measured_gain", "predicted_gain", "kernel_gain"),
+    LedgerEvent.ROLLED_BACK: ("verdict", "reason"),
+    LedgerEvent.WRITTEN: ("path", "backup"),
+    LedgerEvent.FINISHED: ("termination_reason", "verdict", "termination_detail"),
+    LedgerEvent.RECOVERED: ("dropped_bytes",),
+    LedgerEvent.NOTE: ("text",),
+}
+
+
+def _guards(data: Mapping[str, Any]) -> str:
+    guards = [g for g in _list(data, "guards") if isinstance(g, dict)]
+    refusing = [f"{g.get('guard')}: {g.get('reason')}" for g in guards if g.get("passed") is not True]
+    return "; ".join(refusing) or f"{len(guards)} passed"
+
+
+def _times(part: Mapping[str, Any]) -> str:
+    if part.get("problem") is not None:
+        return str(part["problem"])
+    look = _part(part, "look")
+    ratio = look.get("ratio")
+    shown = f"{ratio:.4f}" if isinstance(ratio, float) else "unknown"
+    return f"{look.get('decision')} after {look.get('pairs')} pairs, new / base {shown}"
+
+
+def _figures(part: Mapping[str, Any]) -> str:
+    if part.get("problem") is not None:
+        return str(part["problem"])
+    return f"{_short(part.get('base'))} to {_short(part.get('new'))} {part.get('unit')} (modelled)"
+
+
+def _placement(part: Mapping[str, Any]) -> str:
+    if part.get("problem") is not None:
+        return str(part["problem"])
+    shifts = [shift for shift in _list(part, "shifts") if isinstance(shift, dict)]
+    told = (f"+{shift.get('padding_bytes')} bytes: {_times(_part(shift, 'measurement'))}" for shift in shifts)
+    return "; ".join(told)
+
+
+def _short(value: object) -> str:
+    """Three digits are enough to look at; the ledger holds them all."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = data.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _list(data: Mapping[str, Any], name: str) -> list[Any]:
+    value = data.get(name)
+    return value if isinstance(value, list) else []

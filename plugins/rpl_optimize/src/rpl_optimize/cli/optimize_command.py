@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -13,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.cli.output import terminal_width
-from rpl_core.cli.session import session_of
+from rpl_core.cli.session import Session, session_of
 from rpl_core.config.settings import parsed
 from rpl_core.config.values import names
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.exit_codes import ExitCode
+from rpl_core.text.safety import printable
+from rpl_core.text.table import format_table, wrap_lines
 from rpl_optimize.cli.optimize_call import Call, recalled, remembered
+from rpl_optimize.cli.optimize_options import OptimizeSettings
 from rpl_optimize.cli.optimize_request import (
     Steps,
     chosen_metric,
@@ -32,12 +36,11 @@ from rpl_optimize.plugin import KEEP_VARIABLES
 if TYPE_CHECKING:
     import click
 
-    from rpl_core.cli.session import Session
-    from rpl_optimize.cli.optimize_options import OptimizeSettings
-    from rpl_optimize.contracts.optimize import OptimizeDocument
+    from rpl_optimize.contracts.optimize import CandidatePart, OptimizeDocument
     from rpl_optimize.ledger.writer import Ledger
     from rpl_optimize.loop.request import OptimizeRequest
-    from rpl_optimize.loop.resume import Resumed
+    from rpl_optimize.loop.state import Resumed
+
 
 _EXIT_CODES = {
     "accepted": ExitCode.OK,
@@ -113,13 +116,13 @@ def _require_terminal(settings: OptimizeSettings) -> None:
 def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument, Path]:
     from rpl_core.files.atomic import write_atomic
     from rpl_core.run_directory.writer import claim_path, make_empty
-    from rpl_optimize.cli.optimize_binary import with_binary
+    from rpl_optimize.cli.optimize_request import with_binary
     from rpl_optimize.ledger.writer import Ledger
     from rpl_optimize.loop.rounds import OptimizeLoop
     from rpl_optimize.loop.session import OptimizeSession
     from rpl_optimize.loop.state import LoopState
     from rpl_optimize.session_layout import LEDGER, REQUEST
-    from rpl_optimize.transform.source_file import read_source
+    from rpl_optimize.transform import read_source
 
     source, command = split_source(call)
     _require_known(session, call, source, command)
@@ -179,9 +182,9 @@ def _resume(
     session: Session, call: Call, context: click.Context, step: Steps
 ) -> tuple[OptimizeDocument, Path]:
     from rpl_optimize.ledger.writer import Ledger
-    from rpl_optimize.loop.resume import read_session
     from rpl_optimize.loop.rounds import OptimizeLoop
     from rpl_optimize.loop.session import OptimizeSession
+    from rpl_optimize.loop.state import read_session
     from rpl_optimize.session_layout import LEDGER
 
     assert call.settings.resume is not None
@@ -210,7 +213,7 @@ def _resume(
 
 def _key(call: Call) -> bytes | None:
     """Read before anything runs: at the end it would be too late to say that it is none."""
-    from rpl_optimize.ledger.signature import read_key
+    from rpl_optimize.ledger.session_files import read_key
 
     return None if call.settings.sign is None else read_key(call.settings.sign)
 
@@ -218,7 +221,7 @@ def _key(call: Call) -> bytes | None:
 @contextmanager
 def _signed(ledger: Ledger, key: bytes | None) -> Iterator[None]:
     """Sign the ledger however the session ends, but for a kill."""
-    from rpl_optimize.ledger.signature import sign
+    from rpl_optimize.ledger.session_files import sign
 
     try:
         yield
@@ -239,7 +242,7 @@ def _require_writable(request: OptimizeRequest) -> None:
 
 def _require_unchanged(request: OptimizeRequest, resumed: Resumed) -> None:
     from rpl_optimize.loop.accept import digest
-    from rpl_optimize.transform.source_file import read_source
+    from rpl_optimize.transform import read_source
 
     now = digest(read_source(request.source, None).text)
     state = resumed.state
@@ -253,6 +256,89 @@ def _require_unchanged(request: OptimizeRequest, resumed: Resumed) -> None:
 
 def _show(session: Session, document: OptimizeDocument, root: Path, *, as_json: bool) -> None:
     from rpl_core.documents.bundle import to_json
-    from rpl_optimize.cli.optimize_text import optimize_text
 
     session.output.raw(to_json(document) if as_json else optimize_text(document, root, terminal_width()))
+
+
+# The result of a session as text.
+
+
+def optimize_text(document: OptimizeDocument, root: Path, width: int | None = None) -> str:
+    """Candidates, why it ended, and where things are, in lines of at most ``width`` characters."""
+    lines = []
+    if document.candidates:
+        columns = ("#", "KERNEL", "VERDICT", "KERNEL GAIN", "APP GAIN", "PREDICTED", "CANDIDATE")
+        rows = [_row(candidate) for candidate in document.candidates]
+        right = ("#", "KERNEL GAIN", "APP GAIN", "PREDICTED")
+        lines += [format_table(columns, rows, right=right, width=width), ""]
+        lines += [_sentence(candidate) for candidate in document.candidates]
+        lines.append("")
+    end = [f"dominance shift: {sentence}" for sentence in document.dominance_shifts]
+    end.append(f"ended: {document.termination_reason}: {document.termination_detail}")
+    end.append(f"verdict: {_verdict(document)}")
+    if document.accepted_source is not None:
+        end.append(f"accepted source: {document.accepted_source}")
+    if document.modelled_source is not None:
+        end.append(f"best by the model, not accepted: {root / document.modelled_source}")
+    if document.backup is not None:
+        end.append(f"backup: {document.backup}")
+    end.append(f"session: {root} (check it with `rpl ledger verify {shlex.quote(str(root))}`)")
+    lines += [_line(sentence) for sentence in end]
+    text = "\n".join(lines) + "\n"
+    return text if width is None else wrap_lines(text, width)
+
+
+def _line(text: str) -> str:
+    """One line: names and compiler messages come from anywhere."""
+    return printable(text).replace("\n", "\\n")
+
+
+def _verdict(document: OptimizeDocument) -> str:
+    """The session's verdict, with what a reader must not overlook."""
+    if not document.candidates:
+        return "nothing was accepted: no candidate was judged"
+    accepted = [c for c in document.candidates if c.judgement.verdict == "accepted"]
+    notes = []
+    if any(not candidate.judgement.verified for candidate in accepted):
+        notes.append("unverified: no check saw its results")
+    if any(candidate.origin not in {None, "measured"} for candidate in accepted):
+        notes.append("synthetic times: no measurement of hardware")
+    if metrics := {one.metric for one in document.candidates if one.metric is not None}:
+        notes.append(f"by the model {' and '.join(sorted(metrics))}; nothing was measured")
+    told = f" ({'; '.join(notes)})" if notes else ""
+    return f"{document.verdict}{told}"
+
+
+def _sentence(candidate: CandidatePart) -> str:
+    judgement = candidate.judgement
+    text = f"{candidate.number}: {judgement.verdict}: {' '.join(judgement.reason.split())}"
+    if judgement.verdict in {"no_verdict", "inconclusive"} and candidate.source is not None:
+        text += f" (kept: {candidate.source})"
+    return _line(text)
+
+
+def _row(candidate: CandidatePart) -> tuple[str, ...]:
+    verdict = candidate.judgement.verdict
+    unverified = verdict == "accepted" and not candidate.judgement.verified
+    return (
+        str(candidate.number),
+        candidate.kernel,
+        f"{verdict} (unverified)" if unverified else verdict,
+        _kernel_gain(candidate),
+        _percent(candidate.measured_gain),
+        _percent(candidate.predicted_gain),
+        _line(candidate.summary),
+    )
+
+
+def _kernel_gain(candidate: CandidatePart) -> str:
+    """In brackets where no fresh measurement confirmed it; said where it is a model's."""
+    if candidate.modelled_gain is not None:
+        return f"{candidate.modelled_gain:+.1%} modelled"
+    if candidate.kernel_gain is None and candidate.first_kernel_gain is not None:
+        return f"({candidate.first_kernel_gain:+.1%})"
+    return _percent(candidate.kernel_gain)
+
+
+def _percent(fraction: float | None) -> str:
+    return "-" if fraction is None else f"{fraction:+.1%}"

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rpl_core.cli.session import session_of
+from rpl_core.cli.session import Session, session_of
 from rpl_optimize.hookspecs import TRANSFORMATIONS
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
-    from rpl_core.cli.session import Session
     from rpl_optimize.interfaces.transformation import KernelSource
-    from rpl_optimize.transform.candidates import OfferedCandidate, Offers
+    from rpl_optimize.transform import OfferedCandidate, Offers
 
 
 @click.command("transform")
@@ -39,9 +38,7 @@ def transform(
 
     from rpl_core.errors import UsageError
     from rpl_optimize.loop.meaning import reading_without_build
-    from rpl_optimize.transform.ask import installed
-    from rpl_optimize.transform.candidates import collect_offers, require_transformations
-    from rpl_optimize.transform.source_file import read_source
+    from rpl_optimize.transform import collect_offers, installed, read_source, require_transformations
 
     if as_json and candidate_id is not None:
         raise UsageError("--apply prints source code, so it can't be combined with --json")
@@ -67,7 +64,7 @@ def transform(
 
 def _apply(offered: OfferedCandidate, source: KernelSource, output: Output) -> int:
     from rpl_core.exit_codes import ExitCode
-    from rpl_optimize.transform.edits import apply_edits
+    from rpl_optimize.transform import apply_edits
 
     if not offered.candidate.allowed:
         output.note(f"refused: {offered.id} is not applied")
@@ -82,8 +79,7 @@ def _nothing(session: Session, source: KernelSource) -> str:
     """That nothing was found, by whom, and for which kernels there would be something."""
     import attrs
 
-    from rpl_optimize.transform.ask import installed
-    from rpl_optimize.transform.candidates import collect_offers
+    from rpl_optimize.transform import collect_offers, installed
 
     transformations = installed(session.host.catalog.of(TRANSFORMATIONS))
     if source.kernel is None:

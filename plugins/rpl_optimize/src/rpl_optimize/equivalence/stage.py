@@ -1,15 +1,14 @@
-"""Run every equivalence check on a candidate, and show each that says "equal" two wrong kernels.
-
-A check that calls a wrong kernel equal says nothing about the candidate: it is blind. So is one to which
-no wrong kernel could be shown, or that only saw wrong kernels crash.
-"""
+"""Run every equivalence check on a candidate, and show each that says "equal" two wrong kernels."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
@@ -18,24 +17,123 @@ from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.values import frozen
 from rpl_optimize.contracts.optimize import CheckPart, ControlPart
-from rpl_optimize.equivalence.controls import CONTROLS, ControlBuilds, NoControl
+from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.interfaces.equivalence import (
     EquivalenceCheck,
+    EquivalenceOptions,
     EquivalenceReport,
     EquivalenceRequest,
     EquivalenceVerdict,
     KernelPairs,
 )
+from rpl_optimize.interfaces.proposer import InstalledTransformation
+from rpl_optimize.interfaces.transformation import KernelSource
+from rpl_optimize.transform import able_to_read, apply_edits, ask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
     from rpl_core.plugins.catalog import NamedContributions
-    from rpl_optimize.build.model import BuiltProgram, ProgramBuilder
-    from rpl_optimize.equivalence.controls import ControlName, EquivalenceSubject
-    from rpl_optimize.interfaces.equivalence import EquivalenceOptions
-    from rpl_optimize.interfaces.proposer import InstalledTransformation
+    from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder
+
+
+@frozen
+class EquivalenceSubject:
+    """One candidate beside its baseline.
+
+    ``source`` is the text that ``baseline`` was built from, with the name of the changed kernel;
+    ``command`` is the user's whole command line, ``original`` the source whose host code all builds have;
+    ``None``: that of ``source``.
+    """
+
+    source: KernelSource
+    baseline: BuiltProgram
+    candidate: BuiltProgram
+    command: tuple[str, ...]
+    original: bytes | None = None
+
+
+ControlName = Literal["empty", "broken"]
+#: In the order in which they are shown: a check that misses the first needs no second.
+CONTROLS: tuple[ControlName, ...] = ("empty", "broken")
+
+
+@frozen
+class NoControl:
+    """Why there is no program to show."""
+
+    reason: str
+
+
+class ControlBuilds:
+    """Makes each control of a kernel once; ``build`` gives the same answer for the same baseline."""
+
+    def __init__(self, transformations: Sequence[InstalledTransformation], builder: ProgramBuilder) -> None:
+        self._transformations = transformations
+        self._builder = builder
+        self._made: dict[tuple[str, str | None, str], BuiltProgram | NoControl] = {}
+
+    def build(
+        self, control: ControlName, subject: EquivalenceSubject, directory: Path
+    ) -> BuiltProgram | NoControl:
+        """The wrong program, built in ``directory`` (which must not exist) unless it was built before.
+
+        Raises ``InterruptedRunError``.
+        """
+        key = (subject.baseline.binary_sha256, subject.source.kernel, control)
+        kept = self._made.get(key)
+        if isinstance(kept, NoControl) or (kept is not None and kept.binary.is_file()):
+            return kept
+        self._made[key] = made = self._make(control, subject, directory)
+        return made
+
+    def _make(
+        self, control: ControlName, subject: EquivalenceSubject, directory: Path
+    ) -> BuiltProgram | NoControl:
+        text = self._text_of(control, subject.source)
+        if isinstance(text, NoControl):
+            return text
+        try:
+            directory.mkdir(parents=True)
+            built = self._builder.build(text, directory, subject.original)
+        except InterruptedRunError:
+            raise
+        except (RplError, OSError) as error:
+            return NoControl(f"the {control} kernel can't be built: {error}")
+        if isinstance(built, BuildFailure):
+            return NoControl(f"the {control} kernel does not build: {built.reason}")
+        if built.host_code is not None and not built.host_code.passed:
+            return NoControl(f"the {control} kernel is refused: {built.host_code.reason}")
+        if built.code_sha256 == subject.baseline.code_sha256:
+            return NoControl(f"the {control} kernel compiles to the baseline's own code")
+        return built
+
+    def _text_of(self, control: ControlName, source: KernelSource) -> bytes | NoControl:
+        """The source with the kernel made wrong by the first transformation that can."""
+        problems = []
+        for one in able_to_read(source, self._transformations):
+            answer = ask(one, "controls", partial(_changed_by, one, control, source))
+            if isinstance(answer, bytes):
+                return answer
+            if answer is not None:
+                problems.append(answer.fact)
+        why = f": {'; '.join(problems)}" if problems else ""
+        return NoControl(f"no plugin can make the {control} version of kernel {source.kernel}{why}")
+
+
+def _changed_by(one: InstalledTransformation, control: ControlName, source: KernelSource) -> bytes | None:
+    """The source as the transformation's control makes it, if it has one that changes something."""
+    for offered in one.transformation.controls(source):
+        if offered.kernel == source.kernel is not None and offered.id == control and offered.edits:
+            changed = apply_edits(source.text, offered.edits)
+            if changed == source.text:
+                raise ValueError("the edits change nothing")
+            return changed
+    return None
+
+
+# Run every equivalence check on a candidate, and show each that says "equal" two wrong kernels.
+#
+# A check that calls a wrong kernel equal says nothing about the candidate: it is blind. So is one to which
+# no wrong kernel could be shown, or that only saw wrong kernels crash.
 
 _EQUAL, _DIFFERENT = EquivalenceVerdict.EQUAL, EquivalenceVerdict.DIFFERENT
 _NOT_RUN, _BLIND = EquivalenceVerdict.NOT_RUN, EquivalenceVerdict.BLIND

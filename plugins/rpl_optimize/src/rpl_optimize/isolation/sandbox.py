@@ -13,16 +13,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import attrs
+
+from rpl_core.process import ProcessRequest, ProcessResult, run_command
 from rpl_core.values import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 #: ``off``: everything is run without a sandbox, ``builds``: the runs of programs are; paths that a build
 #: needs beside what it names.
@@ -255,3 +256,39 @@ def _working() -> Sandbox:
             return Sandbox(kind)
         reason = refusal
     return Sandbox(None, reason)
+
+
+# The one way in which rpl starts a program that reads or runs what a candidate says.
+
+
+def run_confined(
+    command: Sequence[str],
+    place: Path,
+    reach: Reach,
+    environment: Mapping[str, str],
+    time_limit_s: float,
+    *,
+    what: str = "the compiler",
+    sink: Callable[[str], None] = lambda _line: None,
+    log: Path | None = None,
+    stdout: Path | None = None,
+    around: Callable[[tuple[str, ...]], tuple[str, ...]] = lambda words: words,
+) -> ProcessResult:
+    """Run ``command`` in ``place``, in the sandbox of this machine; errors are those of ``run_command``.
+
+    Beside ``reach`` it reads what its words and variables name. ``stdout`` is a file for its standard output;
+    ``sink`` gets the rest line by line, ``log`` all of that. ``around`` puts more words around the sandbox.
+    Variables with the user's keys are left out, and all processes together hold at most half of the memory.
+    """
+    named = (*reach.readable, place, *needed_paths(command, environment, place))
+    reach = attrs.evolve(reach, readable=named)
+    request = ProcessRequest(
+        around(find_sandbox().wrapped(command, place, reach, stdout)),
+        environment=without_secrets(environment),
+        log_path=log,
+        time_limit_s=max(time_limit_s, 0.001),
+        what=what,
+        working_directory=place,
+        memory_limit_bytes=_memory_limit(),
+    )
+    return run_command(request, sink)

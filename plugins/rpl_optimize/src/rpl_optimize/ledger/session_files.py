@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import hmac
+import json
 import os
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePosixPath
+from typing import Final
 
 import attrs
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from rpl_compare.comparison.manifest import read_manifest
-from rpl_core.errors import BadDataError, MissingError, RplError
+from rpl_core.contracts.common import Part
+from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
+from rpl_core.files.atomic import write_atomic
 from rpl_core.files.bounded import read_regular
 from rpl_core.files.digest import sha256_of
 from rpl_optimize.contracts.ledger import (
@@ -35,18 +40,72 @@ from rpl_optimize.contracts.ledger import (
     RolledBackData,
     SessionStartedData,
 )
-from rpl_optimize.contracts.optimize import OptimizeDocument
-from rpl_optimize.ledger.events import CONTRACTS
-from rpl_optimize.ledger.read import read_ledger
-from rpl_optimize.ledger.signature import SIGNATURE
+from rpl_optimize.contracts.optimize import BuildPart, OptimizeDocument
+from rpl_optimize.ledger.lines import CONTRACTS, read_ledger
 from rpl_optimize.session_layout import BASELINES, CANDIDATES, DOCUMENT, LEDGER, ORIGINAL, REQUEST
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
+SIGNATURE: Final = "ledger.sig"
+_ALGORITHM: Final = "hmac-sha256"
+#: Four short values.
+_MOST_SIGNATURE_BYTES: Final = 1 << 16
+#: RFC 2104: keys shorter than the hash weaken it. Longer than this is no key.
+LEAST_KEY_BYTES, MOST_KEY_BYTES = 32, 1 << 16
 
-    from rpl_core.contracts.common import Part
-    from rpl_optimize.contracts.optimize import BuildPart
+
+class _Signature(Part):
+    """``ledger.sig``."""
+
+    algorithm: str
+    lines: int = Field(ge=1)
+    last_sha256: str
+    signature: str
+
+
+def read_key(path: Path) -> bytes:
+    """The bytes of a key's file. Raises ``MissingError`` or ``UsageError``."""
+    try:
+        with path.open("rb") as file:
+            key = file.read(MOST_KEY_BYTES + 1)
+    except OSError as error:
+        raise MissingError(f"cannot read the key {path}: {error.strerror}") from error
+    if not LEAST_KEY_BYTES <= len(key) <= MOST_KEY_BYTES:
+        raise UsageError(
+            f"{path} holds {min(len(key), MOST_KEY_BYTES)} bytes or more, a key has {LEAST_KEY_BYTES} to "
+            f"{MOST_KEY_BYTES}",
+            next_step=f"make one: head -c {LEAST_KEY_BYTES} /dev/urandom > KEY",
+        )
+    return key
+
+
+def sign(ledger: Path, key: bytes, lines: int, last_sha256: str) -> None:
+    """Write the signature beside the ledger."""
+    made = _Signature(
+        algorithm=_ALGORITHM, lines=lines, last_sha256=last_sha256, signature=_over(key, lines, last_sha256)
+    )
+    write_atomic(ledger.with_name(SIGNATURE), json.dumps(made.model_dump(), indent=1) + "\n")
+
+
+def signature_problem(ledger: Path, key: bytes, lines: int, last_sha256: str) -> str | None:
+    """Why the signature beside a ledger is not that of its lines with this key."""
+    path = ledger.with_name(SIGNATURE)
+    try:
+        signature = _Signature.model_validate_json(read_regular(path, _MOST_SIGNATURE_BYTES))
+    except MissingError:
+        return f"it is not signed: there is no {SIGNATURE}"
+    except (BadDataError, ValidationError) as error:
+        return f"{SIGNATURE} can't be read: {type(error).__name__}"
+    if signature.algorithm != _ALGORITHM:
+        return f"{SIGNATURE} was made by {signature.algorithm[:40]!r}, not by {_ALGORITHM}"
+    if not hmac.compare_digest(signature.signature, _over(key, signature.lines, signature.last_sha256)):
+        return "its signature was not made with this key"
+    if (signature.lines, signature.last_sha256) != (lines, last_sha256):
+        return f"the signed ledger has {signature.lines} lines and another end than this one with {lines}"
+    return None
+
+
+def _over(key: bytes, lines: int, last_sha256: str) -> str:
+    return hmac.new(key, f"rpl-ledger {lines} {last_sha256}".encode(), hashlib.sha256).hexdigest()
+
 
 #: Far above what a session writes.
 _MOST_BYTES = 64 << 20

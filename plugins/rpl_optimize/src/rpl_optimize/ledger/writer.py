@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -19,20 +20,19 @@ from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
 from rpl_core.process.storage import storage_error
 from rpl_core.text.safety import encodable
 from rpl_core.values import frozen
-from rpl_optimize.ledger.events import CONTRACTS, LedgerEvent
-from rpl_optimize.ledger.line import (
+from rpl_optimize.ledger.lines import (
+    CONTRACTS,
     FIRST_PREVIOUS,
     MAX_LINE_BYTES,
     TIME_FORMAT,
     LedgerEntry,
+    LedgerEvent,
     encode,
     make_entry,
+    read_ledger,
 )
-from rpl_optimize.ledger.read import read_ledger
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from typing_extensions import Self
 
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)

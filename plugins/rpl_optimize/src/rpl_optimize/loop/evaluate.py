@@ -13,11 +13,12 @@ from rpl_core.pipeline import architectures
 from rpl_core.values import frozen
 from rpl_optimize.contracts.ledger import PlannedData
 from rpl_optimize.contracts.optimize import EvidencePart, GuardPart, PlacementPart, ShiftPart
-from rpl_optimize.equivalence.controls import EquivalenceSubject
+from rpl_optimize.equivalence.stage import EquivalenceSubject
 from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.interfaces.transformation import KernelSource
-from rpl_optimize.ledger.events import LedgerEvent
+from rpl_optimize.ledger.lines import LedgerEvent
 from rpl_optimize.loop.binary_stage import (
+    KnownCode,
     LaunchLimit,
     guard_builds,
     guard_new_code,
@@ -25,23 +26,20 @@ from rpl_optimize.loop.binary_stage import (
     launch_of,
     why_not_moved,
 )
+from rpl_optimize.measurement.gains import PADDINGS, is_wanted
 from rpl_optimize.measurement.measure import PairsAlone, measure_from
-from rpl_optimize.measurement.objections import find_against, find_against_alone, find_against_fresh
-from rpl_optimize.measurement.placement import PADDINGS, is_wanted
 from rpl_optimize.measurement.times import rule_of
-from rpl_optimize.measurement.verdict import is_verified
+from rpl_optimize.measurement.verdict import find_against, find_against_alone, find_against_fresh, is_verified
 from rpl_optimize.session_layout import fresh
 
 if TYPE_CHECKING:
-    from rpl_optimize.build.model import BuiltProgram
+    from rpl_optimize.build.builders import BuiltProgram
     from rpl_optimize.ledger.recorded_evidence import Begun
     from rpl_optimize.loop.baseline import Baseline
-    from rpl_optimize.loop.binary_stage import KnownCode
-    from rpl_optimize.loop.measuring import MeasureStage
-    from rpl_optimize.loop.modelling import ModelStage
+    from rpl_optimize.loop.gains import Target
+    from rpl_optimize.loop.measuring import MeasureStage, ModelStage
     from rpl_optimize.loop.proposing import Built
     from rpl_optimize.loop.request import OptimizeRequest, Tools
-    from rpl_optimize.loop.target import Target
 
     Record = Callable[[LedgerEvent, dict[str, object]], None]
 

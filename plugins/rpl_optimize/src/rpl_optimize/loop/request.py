@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rpl_core.plugins.host import PluginHost
     from rpl_core.plugins.relay import Contribution
     from rpl_core.profiling.session import StepSink
-    from rpl_optimize.build.model import ProgramBuilder
+    from rpl_optimize.build.builders import ProgramBuilder
     from rpl_optimize.contracts.optimize import PolicyPart
     from rpl_optimize.equivalence.stage import EquivalenceStage
     from rpl_optimize.interfaces.builder import BuildRequest

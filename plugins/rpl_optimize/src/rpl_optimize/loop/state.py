@@ -1,26 +1,44 @@
-"""How far a session has come: all that the loop needs to go on, and what an interrupted one was doing."""
+"""How far a session has come: what the loop needs to go on, also as read back from a ledger."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_core.contracts.common import Part
+from rpl_core.errors import BadDataError
 from rpl_core.process.storage import make_directory
+from rpl_core.text.safety import encodable
 from rpl_core.values import frozen
+from rpl_optimize.contracts.ledger import (
+    AcceptedData,
+    BaselineProfiledData,
+    FinishedData,
+    JudgedData,
+    PlannedData,
+    ProposedData,
+    RolledBackData,
+    SessionStartedData,
+    WrittenData,
+)
+from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, GuardPart, JudgementPart, PolicyPart
 from rpl_optimize.interfaces.proposer import Attempt
 from rpl_optimize.interfaces.transformation import Edit, EditCandidate
+from rpl_optimize.ledger.lines import CONTRACTS, LedgerEntry, LedgerEvent, read_ledger
+from rpl_optimize.ledger.recorded_evidence import Begun, RecordedEvidence
+from rpl_optimize.ledger.verify import verify_ledger
+from rpl_optimize.loop.accept import digest
+from rpl_optimize.loop.gains import Target, gains_of_fresh, measured_facts
 from rpl_optimize.loop.proposing import Proposed
-from rpl_optimize.session_layout import candidate_name, fresh
+from rpl_optimize.measurement.verdict import judge
+from rpl_optimize.session_layout import LEDGER, ORIGINAL, candidate_name, fresh
+from rpl_optimize.transform import read_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from rpl_optimize.contracts.ledger import ProposedData
-    from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, GuardPart
-    from rpl_optimize.ledger.recorded_evidence import Begun
-    from rpl_optimize.loop.target import Target
+    from rpl_optimize.loop.request import OptimizeRequest
 
 
 @attrs.define
@@ -130,3 +148,219 @@ class OpenEnd:
     unfinished: Unfinished | None = None
     settled: Settled | None = None
     write_candidate: int | None = None
+
+
+# Read from the ledger how far a session came. Nothing of it counts unless the whole ledger replays.
+
+
+@attrs.define
+class Resumed:
+    """``finished``: how the session ended, unless it was interrupted. ``written`` is the last one."""
+
+    original: bytes
+    state: LoopState
+    policy: PolicyPart
+    open_end: OpenEnd = attrs.field(factory=OpenEnd)
+    written: WrittenData | None = None
+    finished: FinishedData | None = None
+
+
+def read_session(root: Path, request: OptimizeRequest, options: Mapping[str, Any], proposer: str) -> Resumed:
+    """The session in ``root``, which was begun by this request. Raises ``BadDataError`` unless it was."""
+    path = root / LEDGER
+    entries = tuple(read_ledger(path))
+    if not entries or entries[0].event is not LedgerEvent.SESSION_STARTED:
+        raise BadDataError(f"{root} stopped before it began", next_step="start a new session")
+    verified = verify_ledger(path)
+    if not verified.agrees:
+        problems = (
+            *(problem for _, problem in verified.problems),
+            "a verdict that its evidence does not give",
+        )
+        raise BadDataError(
+            f"{path} contradicts itself: {problems[0]}",
+            next_step="see `rpl ledger verify`; start a new session",
+        )
+    started = SessionStartedData.model_validate(entries[0].data)
+    _require_same_call(started, request, options, proposer)
+    original = read_source(root / ORIGINAL / request.source.name, None).text
+    if digest(original) != started.source_sha256:
+        raise BadDataError(f"the copy of the source in {root} is not what the ledger says")
+    return replay_session(entries, root, original, started.policy)
+
+
+def _require_same_call(
+    started: SessionStartedData, request: OptimizeRequest, options: Mapping[str, Any], proposer: str
+) -> None:
+    asked = {"command": request.told_command, "source": str(request.source), "proposer": proposer, **options}
+    own = {"command": started.command, "source": started.source, "proposer": started.proposer}
+    begun: dict[str, object] = {**own, **started.options}
+    for name, value in begun.items():
+        if _plain(asked.get(name)) != value:
+            raise BadDataError(
+                f"the session remembers another {name.replace('_', ' ')} than the ledger",
+                cause="request.json was changed",
+                next_step="start a new session",
+            )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return encodable(value) if isinstance(value, str) else value
+
+
+def replay_session(
+    entries: Iterable[LedgerEntry], root: Path, original: bytes, policy: PolicyPart
+) -> Resumed:
+    """Fold the ledger. Sources are taken from the session's directory and must have the recorded hash."""
+    folding = Folding(root, Resumed(original, LoopState(original), policy))
+    for entry in entries:
+        folding.take(entry.event, CONTRACTS[entry.event].model_validate(entry.data))
+    return folding.resumed()
+
+
+class Folding:
+    """The session as far as its events were taken."""
+
+    def __init__(self, root: Path, resumed: Resumed) -> None:
+        self._root = root
+        self._resumed = resumed
+        self.state = resumed.state
+        self._recorded = RecordedEvidence()
+        self._proposed: ProposedData | None = None
+        self._judged: JudgedData | None = None
+        self._write: int | None = None
+
+    def take(self, event: LedgerEvent, data: Part) -> None:
+        """One event in order; those that change nothing here are passed over."""
+        self._recorded.take(event, data)
+        self.take_data(data)
+
+    def take_data(self, data: Part) -> None:
+        """The same without what the stages of a candidate under way recorded."""
+        if isinstance(data, BaselineProfiledData):
+            self._resumed.state.set_dominant(data.dominant)
+        elif isinstance(data, ProposedData):
+            self._proposed, self._judged = data, None
+            self._resumed.finished = None
+        elif isinstance(data, PlannedData):
+            self._resumed.state.begun += data.stage == "measurement"
+        elif isinstance(data, JudgedData):
+            self._judged = data
+        elif isinstance(data, AcceptedData):
+            self._take_accepted(data)
+        elif isinstance(data, RolledBackData):
+            # The reason of the rollback: the user may have declined what the evidence accepts.
+            changes = {"verdict": data.verdict, "reason": data.reason}
+            self._decide(self._judgement().model_copy(update=changes), data)
+        elif isinstance(data, WrittenData):
+            self._resumed.state.ours, self._resumed.written, self._write = data.sha256, data, None
+        elif isinstance(data, FinishedData):
+            self._resumed.finished = None if data.termination_reason == "interrupted" else data
+
+    def resumed(self) -> Resumed:
+        """The state, with what was under way."""
+        settled = self._settled()
+        unfinished = None if settled is not None else self._unfinished()
+        self._resumed.open_end = OpenEnd(unfinished, settled, self._write)
+        return self._resumed
+
+    def _take_accepted(self, data: AcceptedData) -> None:
+        text = self._source_of(self._expect_proposed())
+        if text is None:
+            raise BadDataError(f"the ledger accepts candidate {data.candidate}, which has no source")
+        self._resumed.state.text = text
+        self._write = data.candidate
+        self._decide(self._judgement(), data)
+
+    def _decide(self, judgement: JudgementPart, data: AcceptedData | RolledBackData) -> None:
+        evidence = EvidencePart() if self._judged is None else self._judged.evidence
+        candidate = _candidate(self._expect_proposed(), judgement, evidence, data.predicted_gain)
+        self._resumed.state.add(candidate, accepted=isinstance(data, AcceptedData))
+        self._proposed = None
+
+    def _settled(self) -> Settled | None:
+        """The candidate under way, where what was recorded refuses it whatever comes."""
+        proposed = self._proposed
+        if proposed is None:
+            return None
+        if self._judged is not None:
+            judgement = self._judged.judgement
+            return (
+                None
+                if judgement.verdict == "accepted"
+                else Settled(_candidate(proposed, judgement, self._judged.evidence))
+            )
+        evidence = self._recorded.of(proposed.candidate)
+        judgement = judge(evidence, self._resumed.policy)
+        first, again = evidence.measurement, evidence.remeasurement
+        if first is None or judgement.verdict == "accepted":
+            return None
+        if again is None and first.look is not None and first.look.decision == "accepted":
+            return None
+        return Settled(_candidate(proposed, judgement, evidence), evidence)
+
+    def _unfinished(self) -> Unfinished | None:
+        # Without its guards nothing speaks for the proposal: the proposer is asked for it again.
+        proposed = self._proposed
+        guards = () if proposed is None else self._recorded.of(proposed.candidate).source_guards
+        if proposed is None or not guards:
+            return None
+        begun = self._recorded.begun(proposed.candidate)
+        return Unfinished(proposed, guards, self._source_of(proposed), self._resumed.state.text, begun)
+
+    def _expect_proposed(self) -> ProposedData:
+        if self._proposed is None:
+            raise BadDataError("the ledger judges a candidate that was never proposed")
+        return self._proposed
+
+    def _judgement(self) -> JudgementPart:
+        if self._judged is None:
+            raise BadDataError("the ledger decides about a candidate that was never judged")
+        return self._judged.judgement
+
+    def _source_of(self, proposed: ProposedData) -> bytes | None:
+        if proposed.source is None:
+            return None
+        text = read_source(_inside(self._root, proposed.source), None).text
+        if digest(text) != proposed.source_sha256:
+            raise BadDataError(
+                f"{self._root / proposed.source} is not what the ledger says",
+                cause="it was changed after the session",
+                next_step="start a new session",
+            )
+        return text
+
+
+def _inside(root: Path, name: str) -> Path:
+    try:
+        path = (root / name).resolve()
+        if path.is_relative_to(root.resolve()):
+            return path
+    except (OSError, RuntimeError, ValueError):  # a loop of links, a name that no file can have
+        pass
+    raise BadDataError(f"the ledger names a source outside of the session: {name!r}")
+
+
+def _candidate(
+    proposed: ProposedData,
+    judgement: JudgementPart,
+    evidence: EvidencePart,
+    predicted_gain: float | None = None,
+) -> CandidatePart:
+    gains = gains_of_fresh(evidence)
+    return CandidatePart(
+        number=proposed.candidate,
+        kernel=proposed.kernel,
+        proposer=proposed.proposer,
+        summary=proposed.summary,
+        source_sha256=proposed.source_sha256,
+        judgement=judgement,
+        source=proposed.source,
+        **measured_facts(evidence),
+        predicted_gain=predicted_gain,
+        measured_gain=gains.application,
+        kernel_gain=gains.kernel,
+        kernel_gain_interval=gains.kernel_interval,
+    )

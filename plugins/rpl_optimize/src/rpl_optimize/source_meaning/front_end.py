@@ -1,18 +1,15 @@
-"""The user's compiler as a reader of sources: the command of their build, stopped before it makes code.
-
-Host and device are two passes over one source, since ``#if __HIP_DEVICE_COMPILE__`` may tell them apart.
-The edited text takes the place of the user's file by clang's overlay of the file system (``-ivfsoverlay``),
-so that its path, the headers beside it and everything that depends on the path are as in the user's build,
-and a kernel in a header is seen as the files see it that include the header.
-"""
+"""The user's compiler as a reader of sources: the command of their build, stopped before it makes code."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
@@ -20,9 +17,34 @@ from typing import Literal
 from rpl_core.errors import RplError, TimeLimitError
 from rpl_core.process.outcome import describe_exit
 from rpl_core.values import frozen
-from rpl_optimize.isolation.confined_run import run_confined
-from rpl_optimize.isolation.sandbox import Reach
-from rpl_optimize.source_meaning.not_judged import NotJudgedError
+from rpl_optimize.isolation.sandbox import Reach, run_confined
+
+
+class NotJudgedError(Exception):
+    """The compiler can't be asked, or says nothing that could be relied on; the message is the reason."""
+
+
+# Numbers of lines as compilers show them, and how an edit keeps those behind it.
+
+_LINE = re.compile(rb"^[ \t]*#[ \t]*line[ \t]+(?P<number>\d+)", re.MULTILINE)
+
+
+def shown_line(text: bytes, offset: int) -> int:
+    """The number that compilers give to the line of ``offset``, ``#line`` directives before it followed."""
+    line = text.count(b"\n", 0, offset) + 1
+    last = None
+    for last in _LINE.finditer(text, 0, offset):  # noqa: B007 - the last one counts
+        pass
+    if last is None:
+        return line
+    return int(last["number"]) + line - (text.count(b"\n", 0, last.end()) + 1) - 1
+
+
+def line_directive(before: bytes, end: int) -> bytes:
+    """What keeps the numbers of the lines behind a function that ends at ``end`` of ``before``."""
+    newline = b"\r\n" if before[end : end + 2] == b"\r\n" else b"\n"
+    return newline + b"#line %d" % (shown_line(before, end) + 1)
+
 
 Side = Literal["device", "host"]
 
@@ -178,3 +200,80 @@ def _without_bundle(words: tuple[str, ...]) -> tuple[str, ...]:
 
 def _is_input(word: str, unit: Path) -> bool:
     return word.endswith((*_INPUTS, *_SOURCES)) or Path(word).name == unit.name
+
+
+# What the preprocessor makes of a source around one function, and which directives that gets.
+
+_MARK = re.compile(rb'# \d+ "')
+_BEGIN, _END = b"#pragma rpl begin", b"#pragma rpl end"
+#: Hints for loops, the only pragmas that an edit may add (clang, "Extensions for loop hint optimizations").
+_HINT = re.compile(
+    rb"\s*#\s*pragma\s+(?:nounroll|unroll(?:\s*\(?\s*\w+\s*\)?)?"
+    rb"|clang\s+loop(?:\s+unroll(?:_count)?\s*\(\s*\w+\s*\))+)\s*"
+)
+#: What a text says of the time and place of its compilation. An edit must not ask: it would compute
+#: one thing for its checks and another for its user (C++ [cpp.predefined], clang "Builtin Macros").
+_TIME_AND_PLACE = re.compile(
+    rb"__(?:(?:TIME|DATE|TIMESTAMP|COUNTER|FILE|BASE_FILE|FILE_NAME|LINE|INCLUDE_LEVEL)__"
+    rb"|builtin_(?:FILE|FILE_NAME|LINE|COLUMN|FUNCTION|FUNCSIG|source_location)\b)"
+)
+_SPLICE = re.compile(rb"\\[ \t\v\f\r]*\n")
+_HASH = re.compile(rb"#|%:|\?\?=")
+
+
+@frozen
+class Preprocessed:
+    """``before`` and ``behind`` are digests of the text around a function, ``pragmas`` those in it."""
+
+    before: str
+    behind: str
+    pragmas: Counter[bytes]  # without hints
+
+
+def preprocess(front_end: FrontEnd, side: Side, text: bytes, begin: int, end: int) -> Preprocessed:
+    """Of the unit with ``text`` as its source, whose function has the bytes ``[begin, end)``."""
+    parts = {b"": hashlib.sha256(), _END: hashlib.sha256()}
+    pragmas: Counter[bytes] = Counter()
+    now = b""
+    with front_end.reading(_marked(text, begin, end)) as one, one.run(side, "-E").open("rb") as lines:
+        for line in lines:
+            words = b" ".join(line.split())
+            if words in {_BEGIN, _END}:
+                now = words
+            elif now == _BEGIN:
+                if words.startswith(b"#pragma") and not _HINT.fullmatch(words):
+                    pragmas[words] += 1
+            elif words and not _MARK.match(words):
+                parts[now].update(words + b"\n")
+    return Preprocessed(parts[b""].hexdigest(), parts[_END].hexdigest(), pragmas)
+
+
+def _marked(text: bytes, begin: int, end: int) -> bytes:
+    """With pragmas around the function that the preprocessor hands on, and lines numbered as before."""
+    parts = [text[:begin]]
+    for mark, place, rest in ((_BEGIN, begin, text[begin:end]), (_END, end, text[end:])):
+        parts += [b"\n%s\n#line %d\n" % (mark, shown_line(text, place)), rest]
+    return b"".join(parts)
+
+
+def asks_when_and_where(text: bytes) -> Counter[bytes]:
+    """How often a text names a macro or builtin that tells the time or place of the compilation."""
+    return Counter(match[0] for match in _TIME_AND_PLACE.finditer(_SPLICE.sub(b"", text)))
+
+
+def directives(text: bytes) -> Counter[bytes]:
+    """Every line of ``text`` that may be a directive, hints left out, without asking a compiler.
+
+    So nothing is included and no macro expanded before somebody looked. Text in comments and strings may
+    count too: only what follows something else on its line can't be a directive.
+    """
+    counts: Counter[bytes] = Counter()
+    for line in _SPLICE.sub(b"", text).split(b"\n"):
+        mark = _HASH.search(line)
+        if mark is None or line[: mark.start()].rpartition(b"*/")[2].strip():
+            continue
+        if not _HINT.fullmatch(line):
+            counts[b" ".join(line.split())] += 1
+    # With trigraphs this joins lines, without it does not.
+    counts[b"??/"] = text.count(b"??/")
+    return +counts

@@ -39,32 +39,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import attrs
 
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.declared_change import LoopHints, ResizedArray
+from rpl_optimize.interfaces.declared_change import DeclaredChange, LoopHints, ResizedArray
 from rpl_optimize.interfaces.transformation import GuardVerdict
-from rpl_optimize.source_meaning.accesses import moved_accesses
 from rpl_optimize.source_meaning.declaration import Difference, differences, hints
-from rpl_optimize.source_meaning.effects import Effects
-from rpl_optimize.source_meaning.front_end import FrontEnd, Side
+from rpl_optimize.source_meaning.effects import Effects, Step, moved_accesses
+from rpl_optimize.source_meaning.front_end import (
+    FrontEnd,
+    NotJudgedError,
+    Pass,
+    Preprocessed,
+    Side,
+    asks_when_and_where,
+    directives,
+    line_directive,
+    preprocess,
+    shown_line,
+)
 from rpl_optimize.source_meaning.functions import FUNCTIONS, canonical, digest, events_of
-from rpl_optimize.source_meaning.line_numbers import line_directive, shown_line
-from rpl_optimize.source_meaning.not_judged import NotJudgedError
-from rpl_optimize.source_meaning.preprocessed import Preprocessed, asks_when_and_where, directives, preprocess
 from rpl_optimize.source_meaning.reading import element_uses
-from rpl_optimize.source_meaning.unit import Unit, read_unit
+from rpl_optimize.source_meaning.syntax_dump import Node
+from rpl_optimize.source_meaning.unit import OwnDeclaration, Unit, read_unit
 from rpl_optimize.source_meaning.value_ranges import ValueRanges, below
-
-if TYPE_CHECKING:
-    from rpl_optimize.interfaces.declared_change import DeclaredChange
-    from rpl_optimize.source_meaning.effects import Step
-    from rpl_optimize.source_meaning.front_end import Pass
-    from rpl_optimize.source_meaning.syntax_dump import Node
-    from rpl_optimize.source_meaning.unit import OwnDeclaration
-
 
 # Where an edit is: the one function that it lies in, before and after.
 

@@ -18,7 +18,7 @@ from typing import Any
 import attrs
 
 from rpl_core.values import frozen
-from rpl_optimize.source_meaning.not_judged import NotJudgedError
+from rpl_optimize.source_meaning.front_end import NotJudgedError
 
 Node = dict[str, Any]
 

@@ -119,8 +119,8 @@ def _find(analysis: AnalysisDocument, name: str | None, directory: Path) -> Kern
         return matching[0]
     if not matching:
         names = [entry.kernel for entry in analysis.kernels]
-        meant = did_you_mean(name, (*shown_names(names).values(), *names))
-        raise MissingError(f"no kernel matches {name!r}{meant}", next_step=f"see `rpl report {directory}`")
+        hint = did_you_mean(name, (*shown_names(names).values(), *names))
+        raise MissingError(f"no kernel matches {name!r}{hint}", next_step=f"see `rpl report {directory}`")
     called = shown_names([entry.kernel for entry in analysis.kernels])
     shown = named_few([called[entry.kernel] for entry in matching])
     raise UsageError(f"{len(matching)} kernels match {name!r}: {shown}", next_step="give more of the name")

@@ -6,14 +6,19 @@ runs nothing"), not whether the contribution is any good.
 
 from __future__ import annotations
 
-from rpl_testkit.contracts.analysis import assert_analyzer, assert_rule
-from rpl_testkit.contracts.architecture import assert_architecture
-from rpl_testkit.contracts.collector import assert_collector
-from rpl_testkit.contracts.device_model import assert_device_model
-from rpl_testkit.contracts.optimizer_parts import assert_equivalence_check, assert_metric, assert_proposer
-from rpl_testkit.contracts.read_by_people import assert_doctor_check, assert_renderer
-from rpl_testkit.contracts.reader import assert_reader
-from rpl_testkit.contracts.transformation import assert_transformation
+from rpl_testkit.contracts.analysis import assert_analyzer, assert_doctor_check, assert_renderer, assert_rule
+from rpl_testkit.contracts.optimizer import (
+    assert_equivalence_check,
+    assert_metric,
+    assert_proposer,
+    assert_transformation,
+)
+from rpl_testkit.contracts.recording import (
+    assert_architecture,
+    assert_collector,
+    assert_device_model,
+    assert_reader,
+)
 from rpl_testkit.contracts.violation import ContractViolation, assert_contribution
 
 __all__ = [

@@ -1,16 +1,17 @@
-"""How a contract check fails, and the checks that all kinds share."""
+"""How a contract check fails, and what all checks share: demands, equal results, and no side effects."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rpl_core.plugins.kinds import KINDS
-
-if TYPE_CHECKING:
-    from rpl_core.plugins.kinds import ContributionKind
+from rpl_core.plugins.kinds import KINDS, ContributionKind
 
 
 class ContractViolation(AssertionError):  # noqa: N818 - it is an assertion about someone's code
@@ -64,3 +65,68 @@ def demand_reason_or_none(value: object, subject: str) -> None:
         subject,
         f"missing() must return None or a sentence, found {value!r}",
     )
+
+
+# Equality of results that may hold numpy arrays and attrs objects, for determinism checks.
+
+
+def same_value(left: Any, right: Any) -> bool:
+    """Whether two results are equal, element by element."""
+    if type(left) is not type(right):
+        return False
+    if hasattr(left, "dtype") and hasattr(left, "tobytes"):
+        return bool(
+            left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
+        )
+    if isinstance(left, Mapping):
+        return list(left) == list(right) and all(same_value(left[key], right[key]) for key in left)
+    if isinstance(left, (list, tuple)):
+        return len(left) == len(right) and all(map(same_value, left, right))
+    fields = getattr(type(left), "__attrs_attrs__", None)
+    if fields is not None:
+        return all(same_value(getattr(left, f.name), getattr(right, f.name)) for f in fields)
+    return bool(left == right)
+
+
+# Catch what a pure function must not do: open files, start programs, use the network.
+#
+# Python reports such deeds as audit events (PEP 578), whichever library commits them. An audit hook can't
+# be removed again, so there is one, and it looks only while a check is watching.
+
+_DEEDS = {
+    "open": "opens a file",
+    "os.exec": "runs a program",
+    "os.fork": "runs a program",
+    "os.posix_spawn": "runs a program",
+    "os.system": "runs a program",
+    "socket.__new__": "uses the network",
+    "subprocess.Popen": "runs a program",
+}
+#: Whom the check watches, by thread.
+_watched: dict[int, str] = {}
+
+
+@contextmanager
+def no_side_effects(subject: str) -> Iterator[None]:
+    """Opening a file, starting a program or opening a socket raises ``ContractViolation``."""
+    _install()
+    thread = threading.get_ident()
+    _watched[thread] = subject
+    try:
+        yield
+    finally:
+        del _watched[thread]
+
+
+@cache
+def _install() -> None:
+    sys.addaudithook(_notice)
+
+
+def _notice(event: str, arguments: tuple[object, ...]) -> None:
+    subject = _watched.get(threading.get_ident()) if event in _DEEDS else None
+    if subject is not None:
+        what = f" ({arguments[0]!r})" if arguments else ""
+        raise ContractViolation(
+            f"{subject}: it {_DEEDS[event]}{what}, but its answer may depend on its input only"
+        )

@@ -7,7 +7,6 @@ plays a small MI300X program for it.
 
 from __future__ import annotations
 
-from rpl_testkit.rocpd_writer.guid import guid_from_seed
 from rpl_testkit.rocpd_writer.rows import (
     AgentRow,
     AllocationRow,
@@ -28,8 +27,8 @@ from rpl_testkit.rocpd_writer.rows import (
     StreamedCounterRow,
     StreamRow,
 )
-from rpl_testkit.rocpd_writer.schema.versions import SCHEMA_VERSIONS
-from rpl_testkit.rocpd_writer.writer import write_rocpd
+from rpl_testkit.rocpd_writer.schema.tables import SCHEMA_VERSIONS
+from rpl_testkit.rocpd_writer.writer import guid_from_seed, write_rocpd
 
 __all__ = [
     "SCHEMA_VERSIONS",

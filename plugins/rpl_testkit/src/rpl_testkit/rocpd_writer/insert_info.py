@@ -1,17 +1,97 @@
-"""Rows that describe the machine, the process and the loaded code."""
+"""Inserting rows: numbers that are handed out, many rows at once, and the rows of machine and code."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from rpl_testkit.rocpd_writer.rows import KernelRow, RocpdContents
+from rpl_testkit.rocpd_writer.schema.tables import quoted
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    import sqlite3
 
-    from rpl_testkit.rocpd_writer.rows import KernelRow, RocpdContents
-    from rpl_testkit.rocpd_writer.table_insert import TableInsert
 
-__all__ = ["json_text", "process_thread_ids", "write_info"]
+#: One row of rocpd_event: id, category id, stack id, parent stack id, external correlation id.
+EventRecord = tuple[int, int, int, int, int]
+
+
+class Strings:
+    """The string table: text to id in order of first use. Id 1 is the empty string."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {"": 1}
+
+    def id_of(self, text: str) -> int:
+        """Return the id of `text`, adding it when new."""
+        return self._ids.setdefault(text, len(self._ids) + 1)
+
+    def rows(self) -> Iterator[tuple[int, str]]:
+        """Yield (id, text) in id order."""
+        return ((number, text) for text, number in self._ids.items())
+
+
+class Events:
+    """Event rows collected in memory until `take`; ids are given in order of creation."""
+
+    def __init__(self, strings: Strings) -> None:
+        self._strings = strings
+        self._next = 1
+        self._pending: list[EventRecord] = []
+
+    def add(self, category: str, stack_id: int, parent: int, external: int) -> int:
+        """Create an event and return its id."""
+        number = self._next
+        self._next = number + 1
+        self._pending.append((number, self._strings.id_of(category), stack_id, parent, external))
+        return number
+
+    def take(self) -> list[EventRecord]:
+        """Return the events created since the last call."""
+        pending, self._pending = self._pending, []
+        return pending
+
+
+# Insert many rows of one table quickly, in bounded memory.
+#
+# Knows batching and the suffix of physical tables; which values a row has is the caller's business.
+
+_BATCH_ROWS = 50_000
+
+
+class TableInsert:
+    """Inserts into the physical tables of one file."""
+
+    def __init__(self, connection: sqlite3.Connection, suffix: str, events: Events) -> None:
+        self._connection = connection
+        self._suffix = suffix
+        self._events = events
+
+    def rows(self, table: str, columns: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Insert `rows` (values in the order of the space-separated `columns`) and their events."""
+        statement = self._statement(table, columns)
+        iterator = iter(rows)
+        while batch := list(islice(iterator, _BATCH_ROWS)):
+            self._connection.executemany(statement, batch)
+            self._flush_events()
+
+    def _statement(self, table: str, columns: str) -> str:
+        names = columns.split()
+        marks = ", ".join("?" * len(names))
+        listed = ", ".join(map(quoted, names))
+        # Names are constants of this package, values are bound.
+        return f"INSERT INTO {quoted(table + self._suffix)} ({listed}) VALUES ({marks})"
+
+    def _flush_events(self) -> None:
+        pending = self._events.take()
+        if pending:
+            columns = "id category_id stack_id parent_stack_id correlation_id"
+            self._connection.executemany(self._statement("rocpd_event", columns), pending)
+
+
+# Rows that describe the machine, the process and the loaded code.
 
 
 def json_text(value: Mapping[str, Any]) -> str:

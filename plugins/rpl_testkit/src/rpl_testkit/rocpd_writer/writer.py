@@ -1,32 +1,76 @@
-"""Write a recording as one rocpd file: complete or not at all.
-
-The file appears under its name only after everything was written (temporary file, then rename). Synthetic
-files say so inside: `rocpd_metadata` tag `rpl_origin` and a mark in the recorded command line.
-"""
+"""Write a recording as one rocpd file: complete or not at all."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import RplError, UsageError
 from rpl_core.model.origin import ORIGIN_MARK, SYNTHETIC_COMMAND_MARK
-from rpl_testkit.rocpd_writer.identifiers import Events, Strings
-from rpl_testkit.rocpd_writer.insert_counters import CounterInsert
-from rpl_testkit.rocpd_writer.insert_info import write_info
-from rpl_testkit.rocpd_writer.insert_work import WorkInsert
-from rpl_testkit.rocpd_writer.schema.create import create_schema, table_suffix
-from rpl_testkit.rocpd_writer.schema.versions import patch_level, recorded_version
-from rpl_testkit.rocpd_writer.table_insert import TableInsert
+from rpl_testkit.rocpd_writer.insert_info import Events, Strings, TableInsert, write_info
+from rpl_testkit.rocpd_writer.insert_work import CounterInsert, WorkInsert
+from rpl_testkit.rocpd_writer.rows import RocpdContents
+from rpl_testkit.rocpd_writer.schema.tables import (
+    create_plain_view,
+    create_table,
+    patch_level,
+    recorded_version,
+    tables_at,
+)
+from rpl_testkit.rocpd_writer.schema.views import INFO_VIEWS, SUMMARY_VIEWS, create_view
+from rpl_testkit.rocpd_writer.schema.views_of_work import REGION_VIEWS, WORK_VIEWS, counter_views
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from rpl_testkit.rocpd_writer.schema.views import SqlView, View
 
-    from rpl_testkit.rocpd_writer.rows import RocpdContents
 
-__all__ = ["write_rocpd"]
+def guid_from_seed(seed: str | int) -> str:
+    """Return a UUIDv7-shaped text whose leading digits are small, as in files seeded by boot time.
+
+    The profiler derives the time part from nanoseconds since boot, so it is no wall time
+    (docs/reference/formats.md, 2.1).
+    """
+    digits = hashlib.sha256(f"rpl rocpd guid {seed}".encode()).hexdigest()
+    variant = "89ab"[int(digits[4], 16) % 4]
+    return f"000000{digits[:2]}-{digits[5:9]}-7{digits[9:12]}-{variant}{digits[12:15]}-{digits[15:27]}"
+
+
+# Create an empty rocpd file: tables with their suffix, plain-name views and data views.
+
+
+def table_suffix(guid: str) -> str:
+    """Return what is appended to every physical table name: `_` + guid with underscores."""
+    return "_" + guid.replace("-", "_")
+
+
+def create_schema(connection: sqlite3.Connection, level: int, guid: str) -> None:
+    """Create all tables and views of patch level `level` in an empty database."""
+    suffix = table_suffix(guid)
+    tables = tables_at(level)
+    for table in tables:
+        connection.execute(create_table(table, level, guid, suffix))
+    for table in tables:
+        connection.execute(create_plain_view(table, suffix))
+    for view in _views_at(level):
+        connection.execute(create_view(view, level))
+
+
+def _views_at(level: int) -> list[View | SqlView]:
+    views: tuple[View | SqlView, ...] = (
+        *INFO_VIEWS,
+        *REGION_VIEWS,
+        *WORK_VIEWS,
+        *counter_views(level),
+        *SUMMARY_VIEWS,
+    )
+    return [view for view in views if view.since <= level]
+
+
+# The writer.
 
 
 def write_rocpd(path: Path, contents: RocpdContents, *, synthetic: bool, schema_version: str = "3") -> None:

@@ -5,26 +5,180 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rpl_core.values import frozen
+from rpl_testkit.rocpd_writer.rows import RocpdContents
 from rpl_testkit.rocprofv3_standin import messages
-from rpl_testkit.rocprofv3_standin.application.run_index import next_run_index
-from rpl_testkit.rocprofv3_standin.application.scenario import ScenarioError, load_scenario
-from rpl_testkit.rocprofv3_standin.emulated_rocm import emulated_rocm
-from rpl_testkit.rocprofv3_standin.profile_pass import Session, profile_pass
-from rpl_testkit.rocprofv3_standin.request.arguments import parse_command_line
-from rpl_testkit.rocprofv3_standin.request.input_file import InputFileError
-from rpl_testkit.rocprofv3_standin.request.passes import plan_passes
+from rpl_testkit.rocprofv3_standin.application.application_run import (
+    ApplicationRun,
+    active_misbehaviours,
+    die_by,
+    next_run_index,
+    parse_misbehaviours,
+    run_application,
+    run_seed,
+)
+from rpl_testkit.rocprofv3_standin.application.scenario import (
+    Scenario,
+    ScenarioError,
+    load_scenario,
+    record_processes,
+)
+from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm, emulated_rocm
+from rpl_testkit.rocprofv3_standin.outputs.result_files import (
+    DiskFullError,
+    NameKeys,
+    NotEmulatedError,
+    write_outputs,
+)
+from rpl_testkit.rocprofv3_standin.request.arguments import InputFileError, parse_command_line
+from rpl_testkit.rocprofv3_standin.request.passes import Pass, overfull_blocks, plan_passes
 from rpl_testkit.rocprofv3_standin.request.pc_sampling import PcSamplingError
 from rpl_testkit.rocprofv3_standin.request.replay import ReplayError
+from rpl_testkit.synthetic_recording.counters import available_counters
+from rpl_testkit.synthetic_recording.mi300x_agents import GPU_AGENT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from rpl_testkit.rocprofv3_standin.outputs.pc_samples import PcSampleSet
 
-    from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
-    from rpl_testkit.rocprofv3_standin.request.passes import Pass
 
-__all__ = ["main"]
+@frozen
+class Session:
+    """What all passes of one invocation share."""
+
+    application: Sequence[str]
+    release: EmulatedRocm
+    environment: Mapping[str, str]
+    scenario: Scenario
+    run_index: int | None
+
+
+def profile_pass(one: Pass, session: Session) -> int:
+    """Run one pass and return its exit code; does not return when the process dies by a signal."""
+    log = messages.Log(one.options.get("log_level") or "warning")
+    if not (one.traces or one.counters or one.thread_trace or one.options.get("pc_sampling_beta_enabled")):
+        messages.warning("No tracing options were enabled.")
+    if one.thread_trace and (problem := _decoder_missing(one, session)):
+        return messages.fatal_error(problem)
+    failures = _failures(one, session)
+    if one.pc_sampling is not None and (not one.pc_sampling.is_offered or "pc_unsupported" in failures):
+        return log.sampling_not_offered()
+    if one.pc_sampling is not None and not one.pc_sampling.is_configurable:
+        log.sampling_not_configured()
+        die_by(signal.SIGABRT)
+    counters = _usable_counters(one.counters, failures.get("unavailable", ""), log)
+    if any(overfull_blocks(group) for group in one.groups or (counters,)):
+        # The real tool notices inside the first dispatch and aborts the application with itself.
+        log.over_capacity()
+        die_by(signal.SIGABRT)
+    try:
+        run = run_application(session.application, session.environment)
+    except OSError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    _misbehave(failures)
+    if "no_output" not in failures and run.signal_number != signal.SIGKILL:
+        if run.signal_number:
+            log.caught_signal(run.pid, run.signal_number)
+        _write(one, session, counters, run, log, failures)
+    if run.signal_number:
+        die_by(run.signal_number)
+    return int(failures.get("exit", run.exit_code))
+
+
+def _decoder_missing(one: Pass, session: Session) -> str | None:
+    from rpl_testkit.rocprofv3_standin.outputs.thread_trace import decoder_missing
+
+    return decoder_missing(one.options, session.environment)
+
+
+def _scenario(session: Session) -> Scenario:
+    """What this run of the application does; a declared timing model counts it."""
+    if not session.environment.get("RPL_STANDIN_TIMING_MODEL"):
+        return session.scenario
+    from rpl_testkit.rocprofv3_standin.application.timing_model import with_timing_model
+
+    return with_timing_model(session.scenario, session.environment, session.application)
+
+
+def _failures(one: Pass, session: Session) -> dict[str, str]:
+    text = session.environment.get("RPL_STANDIN_MISBEHAVE") or session.scenario.misbehaviour
+    given = parse_misbehaviours(text)
+    return active_misbehaviours(given, counting=bool(one.counters), run=session.run_index)
+
+
+def _usable_counters(requested: tuple[str, ...], withheld: str, log: messages.Log) -> tuple[str, ...]:
+    """Drop counters the device lacks, with the real warning; `NAME:device=N` binds to GPU N."""
+    known = set(available_counters()) - set(withheld.split(","))
+    here = tuple(name for name in requested if name.partition(":device=")[2] in ("", "0"))
+    usable = tuple(name for name in here if name.partition(":")[0] in known)
+    if usable != here:
+        log.missing_counters(GPU_AGENT, 0, "gfx942", here, usable)
+    return tuple(dict.fromkeys(name.partition(":")[0] for name in usable))
+
+
+def _misbehave(failures: Mapping[str, str]) -> None:
+    if "slow" in failures:
+        time.sleep(float(failures["slow"]))
+    if "hang_hard" in failures:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+    while "hang" in failures or "hang_hard" in failures:
+        signal.pause()
+    if "abort" in failures:
+        die_by(signal.SIGABRT)
+
+
+def _samples(contents: RocpdContents, one: Pass, scenario: Scenario, seed: str) -> PcSampleSet | None:
+    if one.pc_sampling is None:
+        return None
+    from rpl_testkit.rocprofv3_standin.outputs.pc_samples import sample_application
+
+    return sample_application(contents, scenario.application, one.pc_sampling, seed)
+
+
+def _write(
+    one: Pass,
+    session: Session,
+    counters: tuple[str, ...],
+    run: ApplicationRun,
+    log: messages.Log,
+    failures: Mapping[str, str],
+) -> None:
+    seed = run_seed(session.environment, session.run_index, one.directory)
+    launched = time.strftime("%Y-%m-%d %Y-%m-%d_%H.%M")
+    ids = (os.getppid(), os.getpgrp(), os.getsid(0))
+    try:
+        scenario = _scenario(session)
+        for contents in record_processes(one, counters, scenario, run.pid, session.application, seed):
+            pid = contents.process.pid
+            keys = NameKeys.of_process(pid, ids, session.application, session.environment, launched)
+            if len(one.groups) > 1:
+                from rpl_testkit.rocprofv3_standin.application.counter_groups import in_groups
+
+                contents = in_groups(contents, one, failures, log)
+            samples = _samples(contents, one, scenario, seed)
+            write_outputs(contents, one, keys, session.release, log, failures, samples)
+            if one.thread_trace:
+                from rpl_testkit.rocprofv3_standin.outputs.thread_trace import write_thread_traces
+
+                write_thread_traces(contents, one, keys, session.environment, log, failures)
+    except NotEmulatedError as error:
+        messages.warning(str(error))
+    except DiskFullError:
+        die_by(signal.SIGABRT)
+    except OSError as error:
+        # An unwritable place ends the real tool by an uncaught C++ exception.
+        text = f"filesystem error: cannot create directories: {error.strerror} [{error.filename}]"
+        kind = "std::filesystem::filesystem_error"
+        print(f"terminate called after throwing an instance of '{kind}'\n  what():  {text}", file=sys.stderr)
+        die_by(signal.SIGABRT)
+
+
+# The driver.
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
@@ -53,7 +207,7 @@ def _answer(
     if options.get("pid"):
         return messages.fatal_error("attaching to a process is not part of rpl's stand-in")
     if options.get("list_avail"):
-        from rpl_testkit.rocprofv3_standin.request.list_avail import list_available
+        from rpl_testkit.rocprofv3_standin.request.passes import list_available
 
         print(list_available())
         if not application:

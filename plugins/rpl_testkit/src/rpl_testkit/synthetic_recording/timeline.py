@@ -1,26 +1,25 @@
-"""Play an application's host program against an idealised device and note when everything happens.
-
-Knows stream order, event waits, host synchronisation and the legacy null stream; ignores contention
-between streams. All randomness comes from the seed, so one seed gives one timeline.
-"""
+"""Play an application's host program against an idealised device: its API calls, and when all happens."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
-from rpl_testkit.rocpd_writer.rows import AllocationRow, CopyRow, DispatchRow, RegionRow
-from rpl_testkit.synthetic_recording import hip_calls
+from rpl_testkit.rocpd_writer.rows import AllocationRow, CopyRow, DispatchRow, RegionArgument, RegionRow
 from rpl_testkit.synthetic_recording.application_model import (
     Allocate,
+    Application,
     Copy,
     GraphLaunch,
     HostWork,
+    KernelModel,
     Launch,
     Record,
     Repeat,
+    Step,
     SyncDevice,
     SyncEvent,
     SyncStream,
@@ -28,13 +27,106 @@ from rpl_testkit.synthetic_recording.application_model import (
 )
 from rpl_testkit.synthetic_recording.mi300x_agents import CPU_COUNT, GPU_AGENT
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+HIP_CATEGORY: Final = "HIP_RUNTIME_API_EXT"
+_STREAM_TYPE = "ihipStream_t*"
+_EVENT_TYPE = "ihipEvent_t*"
 
-    from rpl_testkit.rocpd_writer.rows import RegionArgument
-    from rpl_testkit.synthetic_recording.application_model import Application, KernelModel, Step
 
-__all__ = ["Timeline", "play"]
+def stream_handle(stream: int) -> str:
+    """Return the pointer text of a stream; the null stream is `0x0`."""
+    return "0x0" if stream == 0 else hex(0x55D0_C0A0_0000 + 0x1000 * stream)
+
+
+def event_handle(number: int) -> str:
+    """Return the pointer text of the event made as number `number`."""
+    return hex(0x55D0_C0B0_0000 + 0x40 * number)
+
+
+def one_stream(stream: int) -> tuple[RegionArgument, ...]:
+    """Arguments of hipStreamSynchronize."""
+    return (RegionArgument(_STREAM_TYPE, "stream", stream_handle(stream)),)
+
+
+def one_event(event: str) -> tuple[RegionArgument, ...]:
+    """Arguments of hipEventSynchronize."""
+    return (RegionArgument(_EVENT_TYPE, "event", event),)
+
+
+def create_stream_arguments(stream: int) -> tuple[RegionArgument, ...]:
+    """Arguments of hipStreamCreateWithFlags; flags 1 is hipStreamNonBlocking."""
+    return (
+        RegionArgument("ihipStream_t**", "stream", stream_handle(stream)),
+        RegionArgument("unsigned int", "flags", "1"),
+    )
+
+
+def _dim3(x: int, y: int, z: int) -> str:
+    return f"{{z={z}, y={y}, x={x}}}"
+
+
+def launch_arguments(kernel: KernelModel, number: int, stream: int) -> tuple[RegionArgument, ...]:
+    """Arguments of hipLaunchKernel; numBlocks counts workgroups, unlike the recorded grid."""
+    blocks = [-(-grid // group) for grid, group in zip(kernel.grid, kernel.workgroup, strict=True)]
+    return (
+        RegionArgument("void const*", "function_address", hex(0x40_1000 + 0x100 * number)),
+        RegionArgument("dim3", "numBlocks", _dim3(*blocks)),
+        RegionArgument("dim3", "dimBlocks", _dim3(*kernel.workgroup)),
+        RegionArgument("void**", "args", "0x7ffd0000"),
+        RegionArgument("unsigned long", "sharedMemBytes", str(kernel.dynamic_lds_bytes)),
+        RegionArgument(_STREAM_TYPE, "stream", stream_handle(stream)),
+    )
+
+
+def graph_launch_arguments(stream: int) -> tuple[RegionArgument, ...]:
+    """Arguments of hipGraphLaunch."""
+    return (
+        RegionArgument("hipGraphExec*", "graphExec", "0x55d0c0c00000"),
+        RegionArgument(_STREAM_TYPE, "stream", stream_handle(stream)),
+    )
+
+
+def memcpy_arguments(kind: str, size_bytes: int, stream: int | None) -> tuple[RegionArgument, ...]:
+    """Arguments of hipMemcpyAsync, or of hipMemcpy without `stream`."""
+    common = (
+        RegionArgument("void*", "dst", "0x7f0000000000"),
+        RegionArgument("void const*", "src", "0x7e0000000000"),
+        RegionArgument("unsigned long", "sizeBytes", str(size_bytes)),
+        RegionArgument("hipMemcpyKind", "kind", kind),
+    )
+    return (
+        common if stream is None else (*common, RegionArgument(_STREAM_TYPE, "stream", stream_handle(stream)))
+    )
+
+
+def malloc_arguments(size_bytes: int) -> tuple[RegionArgument, ...]:
+    """Arguments of hipMalloc."""
+    return (
+        RegionArgument("void**", "ptr", "0x7ffd1000"),
+        RegionArgument("unsigned long", "size", str(size_bytes)),
+    )
+
+
+def event_record_arguments(event: str, stream: int) -> tuple[RegionArgument, ...]:
+    """Arguments of hipEventRecord."""
+    return (
+        RegionArgument(_EVENT_TYPE, "event", event),
+        RegionArgument(_STREAM_TYPE, "stream", stream_handle(stream)),
+    )
+
+
+def event_wait_arguments(stream: int, event: str) -> tuple[RegionArgument, ...]:
+    """Arguments of hipStreamWaitEvent."""
+    return (
+        RegionArgument(_STREAM_TYPE, "stream", stream_handle(stream)),
+        RegionArgument(_EVENT_TYPE, "event", event),
+        RegionArgument("unsigned int", "flags", "0"),
+    )
+
+
+# Play an application's host program against an idealised device and note when everything happens.
+#
+# Knows stream order, event waits, host synchronisation and the legacy null stream; ignores contention
+# between streams. All randomness comes from the seed, so one seed gives one timeline.
 
 _LAUNCH_LATENCY_NS: Final = 6_000
 _STREAM_GAP_NS: Final = 900
@@ -140,7 +232,7 @@ class _Player:
 
     def create_streams(self) -> None:
         for stream in range(1, self._application.streams + 1):
-            arguments = hip_calls.create_stream_arguments(stream)
+            arguments = create_stream_arguments(stream)
             self._call("hipStreamCreateWithFlags", arguments, 30_000)
 
     def _call(self, name: str, arguments: tuple[RegionArgument, ...], cost_ns: int, until_ns: int = 0) -> int:
@@ -150,7 +242,7 @@ class _Player:
         cost = round(cost_ns * max(0.5, self._random.gauss(1.0, 0.05)))
         self.now_ns = max(begin + cost, until_ns)
         self.timeline.regions.append(
-            RegionRow(name, hip_calls.HIP_CATEGORY, self._stack_id, begin, self.now_ns, arguments)
+            RegionRow(name, HIP_CATEGORY, self._stack_id, begin, self.now_ns, arguments)
         )
         self.now_ns += 200
         return begin
@@ -170,12 +262,12 @@ class _Player:
     def _launch(self, step: Launch) -> None:
         kernel = self._application.kernel(step.kernel)
         for _ in range(step.times):
-            arguments = hip_calls.launch_arguments(kernel, self._numbers[kernel.name], step.stream)
+            arguments = launch_arguments(kernel, self._numbers[kernel.name], step.stream)
             begin = self._call("hipLaunchKernel", arguments, 4_000)
             self._dispatch(kernel, step.stream, begin + _LAUNCH_LATENCY_NS)
 
     def _graph_launch(self, step: GraphLaunch) -> None:
-        begin = self._call("hipGraphLaunch", hip_calls.graph_launch_arguments(step.stream), 15_000)
+        begin = self._call("hipGraphLaunch", graph_launch_arguments(step.stream), 15_000)
         for name in step.kernels:
             self._dispatch(self._application.kernel(name), step.stream, begin + _LAUNCH_LATENCY_NS)
 
@@ -204,7 +296,7 @@ class _Player:
         name, kind, bytes_per_ns = _COPY_KINDS[step.direction]
         stream = 0 if step.blocking else step.stream
         function = "hipMemcpy" if step.blocking else "hipMemcpyAsync"
-        arguments = hip_calls.memcpy_arguments(kind, step.size_bytes, None if step.blocking else stream)
+        arguments = memcpy_arguments(kind, step.size_bytes, None if step.blocking else stream)
         begin = self._start_on(stream, self.now_ns + _COPY_LATENCY_NS)
         jitter = max(0.9, self._random.gauss(1.0, 0.02))
         end = begin + max(1, round((2_000 + step.size_bytes / bytes_per_ns) * jitter))
@@ -219,7 +311,7 @@ class _Player:
         )
 
     def _allocate(self, step: Allocate) -> None:
-        begin = self._call("hipMalloc", hip_calls.malloc_arguments(step.size_bytes), 25_000)
+        begin = self._call("hipMalloc", malloc_arguments(step.size_bytes), 25_000)
         self.timeline.allocations.append(
             AllocationRow(
                 "ALLOC",
@@ -235,26 +327,26 @@ class _Player:
 
     def _event(self, name: str) -> tuple[str, int]:
         if name not in self._events:
-            self._events[name] = (hip_calls.event_handle(len(self._events) + 1), 0)
+            self._events[name] = (event_handle(len(self._events) + 1), 0)
         return self._events[name]
 
     def _record(self, step: Record) -> None:
         handle, _ = self._event(step.event)
-        self._call("hipEventRecord", hip_calls.event_record_arguments(handle, step.stream), 1_500)
+        self._call("hipEventRecord", event_record_arguments(handle, step.stream), 1_500)
         self._events[step.event] = (handle, self._ready_ns[step.stream])
 
     def _wait(self, step: Wait) -> None:
         handle, ready_ns = self._event(step.event)
-        self._call("hipStreamWaitEvent", hip_calls.event_wait_arguments(step.stream, handle), 1_500)
+        self._call("hipStreamWaitEvent", event_wait_arguments(step.stream, handle), 1_500)
         self._ready_ns[step.stream] = max(self._ready_ns[step.stream], ready_ns)
 
     def _sync_stream(self, step: SyncStream) -> None:
         until = self._ready_ns[step.stream] + 4_000
-        self._call("hipStreamSynchronize", hip_calls.one_stream(step.stream), 3_000, until_ns=until)
+        self._call("hipStreamSynchronize", one_stream(step.stream), 3_000, until_ns=until)
 
     def _sync_event(self, step: SyncEvent) -> None:
         handle, ready_ns = self._event(step.event)
-        self._call("hipEventSynchronize", hip_calls.one_event(handle), 3_000, until_ns=ready_ns + 4_000)
+        self._call("hipEventSynchronize", one_event(handle), 3_000, until_ns=ready_ns + 4_000)
 
     def _sync_device(self, _step: SyncDevice) -> None:
         self._call("hipDeviceSynchronize", (), 3_000, until_ns=self.device_free_ns + 5_000)

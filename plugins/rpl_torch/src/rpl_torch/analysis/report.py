@@ -307,8 +307,8 @@ class _Report:
             return None
         # Numbers, not texts: an array of names has the width of the longest one in every row.
         names = sorted({kernel.name for kernel in self.trace.kernels})
-        number = {name: i for i, name in enumerate(names)}
-        table = np.array([number[kernel.name] for kernel in self.trace.kernels])
+        places = {name: i for i, name in enumerate(names)}
+        table = np.array([places[kernel.name] for kernel in self.trace.kernels])
         symbol = table[self.trace.dispatches.kernel[rows]]
         place = int(np.argmax(_sums(symbol, len(names), self.time_ns[rows])[:-1]))
         own = rows[symbol == place]

@@ -1,34 +1,74 @@
-"""Whether a capture is whole: every file is there, plain, as large as said, with the bytes of its hashes."""
+"""Instruction sets by their names, such as ``amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from rpl_core.errors import BadDataError
-from rpl_vmreplay.capture.contents import (
+from rpl_vmreplay.capture.files import (
+    CODE_OBJECT,
+    DISPATCH,
+    EXTRAS,
+    HASH_BYTES,
+    KERNARG,
+    LARGEST_SENTINEL_BYTES,
+    REGIONS,
+    SENTINEL,
+    MemoryRegion,
+    ModuleVariable,
+    Region,
+    Sentinel,
+    Variable,
+    chunk_hash,
+    read_json,
+)
+from rpl_vmreplay.capture.folder import (
     BLOCK_BYTES,
     PACKED_SUFFIX,
+    Capture,
     blocks_with_data,
     packed_size_problem,
 )
-from rpl_vmreplay.capture.extras import (
-    EXTRAS,
-    HASH_BYTES,
-    LARGEST_SENTINEL_BYTES,
-    SENTINEL,
-    Sentinel,
-    chunk_hash,
-)
-from rpl_vmreplay.capture.files import CODE_OBJECT, DISPATCH, KERNARG, REGIONS, Region, read_json
-from rpl_vmreplay.capture.isa import isa_difference
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
-    from rpl_vmreplay.capture.extras import MemoryRegion, ModuleVariable
-    from rpl_vmreplay.capture.files import Variable
-    from rpl_vmreplay.capture.folder import Capture
+def isa_difference(wanted: str, given: str) -> str | None:
+    """Why what is made for ``wanted`` does not run on ``given``; ``None`` if it does, or none is named.
+
+    The rule of native/replay/runtime/isa.cpp: the same processor, and each feature that ``wanted`` names has
+    the same setting.
+    """
+    if not wanted or not given:
+        return None
+    processor, features = _target(wanted)
+    other, others = _target(given)
+    if processor != other:
+        return f"{processor} and {other}"
+    for name, sign in features.items():
+        if others.get(name) != sign:
+            return f"{name}{sign} and {name + others[name] if name in others else 'no ' + name}"
+    return None
+
+
+def isa_problem(parts: Iterable[tuple[str, str]], agent: str) -> str | None:
+    """The first of the parts of a launch (what it is, its instruction set) that is not for ``agent``."""
+    for what, isa in parts:
+        if (difference := isa_difference(isa, agent)) is not None:
+            return f"{what} is for {isa}, and this runs {agent} only ({difference})"
+    return None
+
+
+def _target(name: str) -> tuple[str, dict[str, str]]:
+    """Processor and features. ``gfx9-4-generic`` has dashes of its own, behind the two before it."""
+    _, separator, rest = name.partition("--")
+    if not separator:
+        first, colon, features = name.partition(":")
+        rest = first.rpartition("-")[2] + colon + features
+    processor, *features_of = rest.split(":")
+    return processor, {one[:-1]: one[-1] for one in features_of if one}
+
+
+# Whether a capture is whole: every file is there, plain, as large as said, with the bytes of its hashes.
 
 ELF_MAGIC = b"\x7fELF"
 #: Hashes of a region of 8 TiB: no GPU has as much, and they are read at once.

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.command_options import PluginOptionsCommand
-from rpl_core.cli.session import session_of
+from rpl_core.cli.session import Session, session_of
 
 if TYPE_CHECKING:
-    from rpl_core.cli.session import Session
-    from rpl_vmreplay.isolate.outcome import Outcome
-    from rpl_vmreplay.isolate.run import IsolateRequest
+    from rpl_vmreplay.isolate import IsolateRequest, Outcome
 
 DEFAULT_FOLDER = "isolate_capture"
 
@@ -63,8 +61,8 @@ def isolate(context: click.Context, /, application: tuple[str, ...], as_json: bo
     Exit code 0: captured; 1: no launch matched; 69: the tool or its runtime is missing; 75: work in flight
     did not end; 76: the program failed.
     """
-    from rpl_vmreplay.isolate.outcome import outcome_of
-    from rpl_vmreplay.isolate.run import isolate as run
+    from rpl_vmreplay.isolate import isolate as run
+    from rpl_vmreplay.isolate import outcome_of
 
     session = session_of(context)
     request = _request(session, application, flags)
@@ -84,8 +82,7 @@ def isolate(context: click.Context, /, application: tuple[str, ...], as_json: bo
 def _request(session: Session, application: tuple[str, ...], flags: dict[str, Any]) -> IsolateRequest:
     from rpl_core.cli.command_options import option_values
     from rpl_core.process.launch import application_command
-    from rpl_vmreplay.isolate.expressions import require_expression
-    from rpl_vmreplay.isolate.run import IsolateRequest
+    from rpl_vmreplay.isolate import IsolateRequest, require_expression
     from rpl_vmreplay.native_parts import CAPTURE_TOOL, NATIVE_FOLDER, find_part
 
     kernel = flags["kernel"]

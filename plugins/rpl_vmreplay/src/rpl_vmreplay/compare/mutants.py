@@ -8,15 +8,14 @@ instruction at a time, and never what anybody else runs.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from rpl_codeobject.instructions.disassembly import Instruction
+    from rpl_codeobject.disassembly import Instruction
     from rpl_codeobject.values import CodeObject
 
 _NOP, _END = 0xBF800000, 0xBF810000
@@ -66,7 +65,7 @@ def empty_kernel(code_object: CodeObject, kernel: str) -> Mutant:
 
 def mutants(code_object: CodeObject, kernel: str) -> Iterator[Mutant]:
     """As many as the code gives, different kinds of edits in turn, from all over the kernel."""
-    from rpl_codeobject.instructions.disassembly import disassemble
+    from rpl_codeobject.disassembly import disassemble
 
     record = code_object.kernel(kernel)
     if record is None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
+from rpl_vmreplay.capture.folder import Capture
 from rpl_vmreplay.compare.judge import Subjects
 from rpl_vmreplay.replay.captured_code import takes_launch
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rpl_codeobject.values import CodeObject
-    from rpl_vmreplay.capture.folder import Capture
 
 
 def subjects_of(capture: Capture, a: Path, b: Path, folder: Path) -> Subjects:
@@ -21,8 +20,7 @@ def subjects_of(capture: Capture, a: Path, b: Path, folder: Path) -> Subjects:
     Raises BadDataError for another layout of arguments, limits that the captured launch breaks and what
     can't be read.
     """
-    from rpl_codeobject.comparing.compare import compare_code_objects
-    from rpl_codeobject.comparing.difference import Severity
+    from rpl_codeobject.comparing import Severity, compare_code_objects
 
     name = capture.kernel_name
     codes = [_code_of(path, name, capture) for path in (a, b)]

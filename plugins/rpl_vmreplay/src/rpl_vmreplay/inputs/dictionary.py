@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from rpl_codeobject.instructions.disassembly import Instruction
+    from rpl_codeobject.disassembly import Instruction
 
 _LITERAL = re.compile(
     r"(?<![\w.:])(?P<sign>-?)(?:(?P<hex>0x[0-9a-f]+)|(?P<float>\d+\.\d+)|(?P<int>\d+))(?![\w.:\]])"

@@ -1,17 +1,102 @@
-"""The tables of rocpd schema 3 with their columns in the recorded order.
-
-Column facts come from a real recording of schema 3 (gfx1250) and, for later patch levels, from the
-published schema history. `rocpd_hip_event` (3.0.4) is the one table whose column order is not confirmed
-by a recording. id and guid are common to all tables and added by `table_model.py`.
-"""
+"""The tables of rocpd schema 3.0.0 to 3.0.5 with their columns in the recorded order, and as SQL."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from rpl_testkit.rocpd_writer.schema.table_model import Column, Table
+from rpl_core.errors import UsageError
+from rpl_core.values import frozen
 
-__all__ = ["TABLES", "tables_at"]
+SCHEMA_VERSIONS: Final = ("3", "3.0.0", "3.0.1", "3.0.2", "3.0.3", "3.0.4", "3.0.5")
+
+
+def patch_level(schema_version: str) -> int:
+    """Return N of `3.0.N`; `"3"` (what ROCm 7.0 to 7.2 records) is level 0."""
+    if schema_version not in SCHEMA_VERSIONS:
+        raise UsageError(
+            f"rocpd schema version {schema_version!r} is not one that can be written",
+            next_step=f"use one of {', '.join(SCHEMA_VERSIONS)}",
+        )
+    return 0 if schema_version == "3" else int(schema_version.rsplit(".", 1)[1])
+
+
+def recorded_version(schema_version: str) -> str:
+    """Return the text for `rocpd_metadata`: 3.0.0 files of ROCm 7.0 to 7.2 say just `3`."""
+    return "3" if patch_level(schema_version) == 0 else schema_version
+
+
+# How a rocpd table is described, and its description rendered as SQL.
+#
+# Knows columns, versions and the suffix that every physical table carries; the tables themselves are in
+# `schema_tables.py`.
+
+
+@frozen
+class Column:
+    """One column: declared type, constraint text, and the table whose id it refers to."""
+
+    name: str
+    type: str
+    constraint: str = ""
+    refers_to: str | None = None
+    since: int = 0
+
+
+@frozen
+class Table:
+    """A table by its plain name (`rocpd_string`), with the patch level that introduced it."""
+
+    name: str
+    columns: tuple[Column, ...]
+    since: int = 0
+    has_guid: bool = True
+
+    def columns_at(self, level: int) -> tuple[Column, ...]:
+        """Return the columns, without id and guid, that exist at patch level `level`."""
+        return tuple(column for column in self.columns if column.since <= level)
+
+
+def quoted(name: str) -> str:
+    """Quote an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def create_table(table: Table, level: int, guid: str, suffix: str) -> str:
+    """Return the CREATE TABLE statement of the physical table `<name><suffix>`."""
+    lines = ['"id" INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT']
+    if table.has_guid:
+        lines.append(f'"guid" TEXT NOT NULL DEFAULT {_literal(guid)}')
+    columns = table.columns_at(level)
+    lines += [f"{quoted(c.name)} {c.type} {_constraint_at(c, level)}".rstrip() for c in columns]
+    lines += [
+        f'FOREIGN KEY ({quoted(c.name)}) REFERENCES {quoted(c.refers_to + suffix)} ("id") ON UPDATE CASCADE'
+        for c in columns
+        if c.refers_to
+    ]
+    body = ",\n  ".join(lines)
+    return f"CREATE TABLE {quoted(table.name + suffix)} (\n  {body}\n)"
+
+
+def _constraint_at(column: Column, level: int) -> str:
+    # Agents and counters of network cards are allowed from schema 3.0.1 on (docs/reference/formats.md, 2.2).
+    return column.constraint.replace("'GPU')", "'GPU', 'NIC')") if level >= 1 else column.constraint
+
+
+def create_plain_view(table: Table, suffix: str) -> str:
+    """Return the view that gives the table its plain name."""
+    # S608: both names are constants of this package plus the guid, and quoted.
+    return f"CREATE VIEW {quoted(table.name)} AS SELECT * FROM {quoted(table.name + suffix)}"
+
+
+# The tables of rocpd schema 3 with their columns in the recorded order.
+#
+# Column facts come from a real recording of schema 3 (gfx1250) and, for later patch levels, from the
+# published schema history. `rocpd_hip_event` (3.0.4) is the one table whose column order is not confirmed
+# by a recording. id and guid are common to all tables and added by `table_model.py`.
 
 _NODE = Column("nid", "INTEGER", "NOT NULL", "rocpd_info_node")
 _PROCESS = Column("pid", "INTEGER", "NOT NULL", "rocpd_info_process")

@@ -1,21 +1,18 @@
-"""Run the application as a child: real exit codes, real signals, real process group.
-
-The profiler becomes the application by exec, so signals reach it; here they are passed on.
-"""
+"""Run the application as a child, with real exit codes and signals; misbehave where a test asks for it."""
 
 from __future__ import annotations
 
+import fcntl
 import signal
 import subprocess
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Final
 
 from rpl_core.values import frozen
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from types import FrameType
-
-__all__ = ["ApplicationRun", "die_by", "run_application"]
+# The child.
 
 _PASSED_ON: Final = (
     signal.SIGINT,
@@ -84,3 +81,91 @@ def die_by(number: int) -> None:
     if number != signal.SIGKILL:
         signal.signal(number, signal.SIG_DFL)
     signal.raise_signal(number)
+
+
+# Misbehaviour on demand, so that tests see how a caller copes with a profiler that fails.
+#
+# `RPL_STANDIN_MISBEHAVE` or the scenario key `misbehaviour` holds `KIND[=VALUE][:WHEN]`, several separated
+# by `;`. KIND: `hang`, `hang_hard` (ignores SIGTERM and SIGINT), `abort`, `no_output`, `truncated`,
+# `empty`, `disk_full`, `slow=SECONDS`, `unavailable=COUNTER,...`, `exit=CODE`, for thread traces
+# `att_empty`, `att_data_lost`, `att_undecoded`, for PC sampling `pc_unsupported`, for kernel replay
+# `replay_declined=REASON` (launches of the first kernel). WHEN: `trace`, `counters` or `run=N` (needs
+# `RPL_STANDIN_STATE`, runs count from 1).
+
+_KINDS: Final = (
+    "hang",
+    "hang_hard",
+    "abort",
+    "no_output",
+    "truncated",
+    "empty",
+    "disk_full",
+    "slow",
+    "unavailable",
+    "exit",
+    "att_empty",
+    "att_data_lost",
+    "att_undecoded",
+    "pc_unsupported",
+    "replay_declined",
+)
+
+
+@frozen
+class Misbehaviour:
+    """One failure: what, with which value, and when (empty: always)."""
+
+    kind: str
+    value: str = ""
+    when: str = ""
+
+
+def parse_misbehaviours(text: str) -> tuple[Misbehaviour, ...]:
+    """Read the notation above. ValueError names what is not understood."""
+    return tuple(_parse_one(part.strip()) for part in text.split(";") if part.strip())
+
+
+def _parse_one(text: str) -> Misbehaviour:
+    action, _, when = text.partition(":")
+    kind, _, value = action.partition("=")
+    if kind not in _KINDS:
+        raise ValueError(f"misbehaviour {kind!r} is not one of {', '.join(_KINDS)}")
+    if when and when not in ("trace", "counters") and not when.startswith("run="):
+        raise ValueError(f"condition {when!r} is not trace, counters or run=N")
+    return Misbehaviour(kind, value, when)
+
+
+def active_misbehaviours(
+    given: tuple[Misbehaviour, ...], *, counting: bool, run: int | None
+) -> dict[str, str]:
+    """Return kind to value of those that apply to this run."""
+    here = {"", "counters" if counting else "trace", f"run={run}"}
+    return {item.kind: item.value for item in given if item.when in here}
+
+
+# Which run this is: a counter kept in a file, so that repeated runs differ in a repeatable way.
+
+
+def next_run_index(environment: Mapping[str, str]) -> int | None:
+    """Count this run in the file that `RPL_STANDIN_STATE` names, from 1; None without it."""
+    name = environment.get("RPL_STANDIN_STATE")
+    if not name:
+        return None
+    with Path(name).open("a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        index = int(file.read() or 0) + 1
+        file.truncate(0)
+        file.write(str(index))
+    return index
+
+
+def run_seed(environment: Mapping[str, str], index: int | None, output_directory: str | None) -> str:
+    """Return the seed of this run's jitter.
+
+    Runs differ by their index or, without a counter file, by the last part of their output directory; so
+    the same series of runs repeats exactly.
+    """
+    base = environment.get("RPL_STANDIN_SEED", "0")
+    place = Path(output_directory).name if output_directory else ""
+    return f"{base}/{place if index is None else index}"

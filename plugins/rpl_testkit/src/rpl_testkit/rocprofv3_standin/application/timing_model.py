@@ -1,46 +1,68 @@
-"""A declared timing model: what the GPU would have taken, with noise and drift, for each program that runs.
-
-`RPL_STANDIN_TIMING_MODEL` names a JSON file:
-
-- `kernels`: `name` as displayed, `nominal_ns`, and optionally `launches` (1), `stream` (0: the null stream)
-  and what a kernel of a scenario has (`symbol`, `grid`, `workgroup`, `work`, `arch_vgpr`, ...). They are
-  launched in turns, then awaited. Without `kernels` the application is the scenario's.
-- `cv`: standard deviation of the logarithm of a kernel's time in one process run, each kernel on its own.
-- `dispatch_cv`: the same for each dispatch in addition (0).
-- `drift`: step of a random walk before every process run, in units of `cv`; common to all kernels.
-- `outliers`: share of process runs that are slower by `outlier_factor` (1.3).
-- `build_offset`: standard deviation of the logarithm of a constant factor that each embedded source has.
-- `speed`: rules `{"source_matches": regex, "kernel": name, "factor": 0.95, "hbm_factor": 1.0}`. A rule
-  applies when the source in the program that runs (see `embedded_source`) matches; `kernel` absent: to all
-  kernels. `factor` multiplies times, `hbm_factor` the bytes read and written beyond the L2. Rules multiply.
-- `seed`; `state`: a file that counts process runs and keeps the walk (default: the model's name + `.state`).
-
-The same model, state and programs give the same times.
-"""
+"""A declared timing model: what the GPU would have taken, with noise and drift, for each program."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import math
+import mmap
 import re
+import shutil
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 import attrs
 
 from rpl_core.values import frozen
-from rpl_testkit.rocprofv3_standin.application.embedded_source import embedded_source
-from rpl_testkit.rocprofv3_standin.application.scenario import ScenarioError, kernel_model
+from rpl_testkit.hipcc_standin.bundle import sources_in
+from rpl_testkit.rocprofv3_standin.application.scenario import Scenario, ScenarioError, kernel_model
 from rpl_testkit.synthetic_recording import application_model as model
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+_SECTION: Final = b".hip_fatbin"
+_BUNDLE: Final = b"__CLANG_OFFLOAD_BUNDLE__"  # a file for ``hipModuleLoad``
+#: ELF64, little-endian (System V ABI): e_shoff and e_shentsize, e_shnum, e_shstrndx; fields of Elf64_Shdr.
+_MAGIC: Final = b"\x7fELF\x02\x01"
+_TABLE_OFFSET: Final = struct.Struct("<Q")
+_TABLE_SHAPE: Final = struct.Struct("<HHH")
+_HEADER: Final = struct.Struct("<IIQQQQ")
 
-    from rpl_testkit.rocprofv3_standin.application.scenario import Scenario
 
-__all__ = ["with_timing_model"]
+def embedded_source(command: Sequence[str]) -> bytes | None:
+    """The sources in the first file that `command` names and that has some; None when no word names such."""
+    for word in command:
+        program = shutil.which(word) if word == command[0] else word
+        if program and Path(program).is_file():
+            source = _source_of(Path(program))
+            if source is not None:
+                return source
+    return None
+
+
+def _source_of(path: Path) -> bytes | None:
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            section = data[:] if data[: len(_BUNDLE)] == _BUNDLE else b""
+            if data[: len(_MAGIC)] == _MAGIC:
+                section = next((content for name, content in _sections(data) if name == _SECTION), b"")
+            return b"\0".join(sources_in(section)) or None
+    except (OSError, ValueError, struct.error):
+        return None  # unreadable, empty or cut off: not a program of the stand-in
+
+
+def _sections(data: mmap.mmap) -> Iterator[tuple[bytes, bytes]]:
+    (table,) = _TABLE_OFFSET.unpack_from(data, 0x28)
+    size, count, names_at = _TABLE_SHAPE.unpack_from(data, 0x3A)
+    headers = [_HEADER.unpack_from(data, table + size * i) for i in range(count)]
+    names = headers[names_at][4] if count else 0
+    for name, _kind, _flags, _address, offset, length in headers:
+        begin = names + name
+        yield data[begin : data.find(b"\0", begin)], data[offset : offset + length]
+
+
+# The model.
 
 
 @frozen

@@ -1,12 +1,12 @@
-"""Write the result files of one process: names, announcements, planned damage.
-
-An existing file of the same name is replaced, whoever wrote it (docs/reference/formats.md, 4.3).
-"""
+"""The result files of one process: their names, announcements, planned damage."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -14,20 +14,84 @@ import attrs
 from rpl_core.model.origin import ORIGIN_MARK
 from rpl_core.values import frozen
 from rpl_testkit.rocpd_writer import write_rocpd
-from rpl_testkit.rocprofv3_standin.outputs.names import output_file
+from rpl_testkit.rocpd_writer.rows import RocpdContents
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from rpl_testkit.rocpd_writer.rows import RocpdContents
     from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
     from rpl_testkit.rocprofv3_standin.messages import Log
-    from rpl_testkit.rocprofv3_standin.outputs.names import NameKeys
     from rpl_testkit.rocprofv3_standin.outputs.pc_samples import PcSampleSet
     from rpl_testkit.rocprofv3_standin.request.passes import Pass
 
-__all__ = ["DiskFullError", "NotEmulatedError", "write_outputs"]
+
+DEFAULT_NAME: Final = "%hostname%/%pid%"
+_SHORT: Final = {"%h": "hostname", "%p": "pid", "%j": "job", "%r": "rank", "%s": "size"}
+_ENVIRONMENT: Final = re.compile(r"%env\{([^}]*)\}%|\$ENV\{([^}]*)\}|%q\{([^}]*)\}")
+
+
+@frozen
+class NameKeys:
+    """What the keys stand for in one process."""
+
+    values: Mapping[str, str]
+    environment: Mapping[str, str]
+
+    @classmethod
+    def of_process(
+        cls,
+        pid: int,
+        ids: tuple[int, int, int],
+        application: Sequence[str],
+        environment: Mapping[str, str],
+        launched: str = "",
+    ) -> NameKeys:
+        """Collect keys for process `pid`; `ids` are parent, group and session, `launched` is `DATE TIME`."""
+        parent, group, session = ids
+        words = [word.strip().replace("/", "_").lstrip("._") for word in application]
+        launch_date, _, launch_time = launched.partition(" ")
+        rank = environment.get("OMPI_COMM_WORLD_RANK", "0")
+        values = {
+            "hostname": os.uname().nodename,
+            "pid": str(pid),
+            "ppid": str(parent),
+            "pgid": str(group),
+            "psid": str(session),
+            "psize": "1",
+            "job": environment.get("SLURM_JOB_ID", "0"),
+            "rank": environment.get("SLURM_PROCID", rank),
+            "size": environment.get("OMPI_COMM_WORLD_SIZE", "1"),
+            "nid": environment.get("SLURM_PROCID", environment.get("OMPI_COMM_WORLD_RANK", str(pid))),
+            "cwd": str(Path.cwd()),
+            "launch_date": launch_date,
+            "launch_time": launch_time,
+            "argv": "_".join(words),
+            "args": "_".join(words[1:]),
+            "tag": Path(application[0]).name if application else "",
+            **{f"arg{i}": word for i, word in enumerate(words)},
+        }
+        return cls(values, environment)
+
+
+def expand_name(pattern: str, keys: NameKeys) -> str:
+    """Replace all keys in `pattern`; an environment variable that is not set becomes nothing."""
+    text = _ENVIRONMENT.sub(
+        lambda match: keys.environment.get(next(filter(None, match.groups()), ""), ""), pattern
+    )
+    for key, value in keys.values.items():
+        text = text.replace(f"%{key}%", value).replace(f"{{{key}}}", value)
+    for short, key in _SHORT.items():
+        text = text.replace(short, keys.values[key])
+    return text
+
+
+def output_file(directory: str | None, name: str | None, ending: str, keys: NameKeys) -> Path:
+    """Return DIR/NAME_ending with all keys replaced; neither has to exist."""
+    folder = expand_name(directory or str(Path.cwd()), keys)
+    return Path(folder) / f"{expand_name(name or DEFAULT_NAME, keys)}_{ending}"
+
+
+# Write the result files of one process: names, announcements, planned damage.
+#
+# An existing file of the same name is replaced, whoever wrote it (docs/reference/formats.md, 4.3).
 
 _ORIGIN_NOTE: Final = {ORIGIN_MARK: "synthetic", "written_by": "rpl stand-in for rocprofv3"}
 

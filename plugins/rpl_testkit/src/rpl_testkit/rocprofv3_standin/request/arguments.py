@@ -1,21 +1,125 @@
-"""The command line of rocprofv3: split at `--`, parsed into plain keys, aggregates expanded.
-
-Errors of the command line leave through argparse with exit code 2, as in reality.
-"""
+"""What rocprofv3 was asked: its options as data, the command line, the input file."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rpl_testkit.rocprofv3_standin.request import option_table
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
 
-__all__ = ["expand_aggregates", "parse_command_line", "split_counters"]
+
+#: Options that switch a kind of recording on.
+TRACE_OPTIONS: Final = (
+    "kernel_trace",
+    "memory_copy_trace",
+    "memory_allocation_trace",
+    "scratch_memory_trace",
+    "hip_trace",
+    "hip_runtime_trace",
+    "hip_compiler_trace",
+    "hsa_trace",
+    "hsa_core_trace",
+    "hsa_amd_trace",
+    "hsa_image_trace",
+    "hsa_finalizer_trace",
+    "marker_trace",
+    "rccl_trace",
+    "kokkos_trace",
+    "rocdecode_trace",
+    "rocjpeg_trace",
+)
+
+#: What -r switches on, and what -s adds.
+RUNTIME_TRACE: Final = (
+    "hip_runtime_trace",
+    "marker_trace",
+    "kernel_trace",
+    "memory_copy_trace",
+    "memory_allocation_trace",
+    "scratch_memory_trace",
+    "rccl_trace",
+    "rocdecode_trace",
+    "rocjpeg_trace",
+)
+SYS_TRACE: Final = (
+    *RUNTIME_TRACE,
+    "hip_compiler_trace",
+    "hsa_core_trace",
+    "hsa_amd_trace",
+    "hsa_image_trace",
+    "hsa_finalizer_trace",
+)
+
+#: Switches with an optional yes/no value.
+BOOLEAN_OPTIONS: Final = (
+    ("-r", "--runtime-trace"),
+    ("-s", "--sys-trace"),
+    *((f"--{name.replace('_', '-')}",) for name in TRACE_OPTIONS),
+    ("--output-config",),
+    ("--pc-sampling-beta-enabled",),
+    ("--stats",),
+    ("-S", "--summary"),
+    ("-D", "--summary-per-domain"),
+    ("-M", "--mangled-kernels"),
+    ("-T", "--truncate-kernels"),
+    ("--kernel-rename",),
+    ("--selected-regions",),
+    ("-L", "--list-avail"),
+    ("--group-by-queue",),
+    ("--readlink",),
+    ("--realpath",),
+    ("--suppress-marker-preload",),
+    ("--echo",),
+    ("--disable-signal-handlers",),
+    ("--advanced-thread-trace", "--att"),
+    ("--att-serialize-all",),
+)
+#: Switches of SDK 1.3 (ROCm 7.13).
+LATER_BOOLEAN_OPTIONS: Final = (("--kfd-trace",), ("--hip-graph-trace",))
+
+#: Options with values: names and number of values as argparse counts them.
+VALUE_OPTIONS: Final[tuple[tuple[tuple[str, ...], str | None], ...]] = (
+    (("-i", "--input"), None),
+    (("-E", "--extra-counters"), None),
+    (("--summary-groups",), "+"),
+    (("--summary-output-file",), None),
+    (("-u", "--summary-units"), None),
+    (("--kernel-include-regex",), None),
+    (("--kernel-exclude-regex",), None),
+    (("--kernel-iteration-range",), "+"),
+    (("-P", "--collection-period"), "+"),
+    (("--collection-period-unit",), None),
+    (("--perfetto-backend",), None),
+    (("--perfetto-buffer-size",), None),
+    (("--perfetto-buffer-fill-policy",), None),
+    (("--perfetto-shmem-size-hint",), None),
+    (("--preload",), "*"),
+    (("--rocm-root",), None),
+    (("--sdk-soversion",), None),
+    (("--sdk-version",), None),
+    (("--benchmark-mode",), None),
+    (("--minimum-output-data",), None),
+    (("-p", "--pid"), "+"),
+    (("--att-library-path",), "+"),
+    (("--att-target-cu",), None),
+    (("--att-simd-select",), None),
+    (("--att-buffer-size",), None),
+    (("--att-shader-engine-mask",), None),
+    (("--att-gpu-index",), None),
+    (("--att-perfcounters",), None),
+    (("--att-perfcounter-ctrl",), None),
+    (("--att-activity",), None),
+)
+
+
+# The command line of rocprofv3: split at `--`, parsed into plain keys, aggregates expanded.
+#
+# Errors of the command line leave through argparse with exit code 2, as in reality.
 
 _TRUE: Final = ("y", "yes", "t", "true", "on", "1")
 _FALSE: Final = ("n", "no", "f", "false", "off", "0")
@@ -54,14 +158,14 @@ def _parser(release: EmulatedRocm, environment: Mapping[str, str]) -> argparse.A
     if release.kernel_replay:
         replays = "select the counter-collection replay strategy; kernel needs --kernel-replay-beta-enabled"
         parser.add_argument("--replay-mode", choices=("kernel", "application"), help=replays)
-    switches = option_table.BOOLEAN_OPTIONS
+    switches = BOOLEAN_OPTIONS
     if release.repeatable_pmc:
-        switches += option_table.LATER_BOOLEAN_OPTIONS
+        switches += LATER_BOOLEAN_OPTIONS
     if release.kernel_replay:
         switches += (("--kernel-replay-beta-enabled",),)
     for names in switches:
         parser.add_argument(*names, nargs="?", const=True, type=_truth, metavar="BOOL")
-    for names, count in option_table.VALUE_OPTIONS:
+    for names, count in VALUE_OPTIONS:
         parser.add_argument(*names, nargs=count)
     return parser
 
@@ -83,8 +187,8 @@ def expand_aggregates(options: Mapping[str, Any]) -> set[str]:
     """Return the trace options in force; an explicit `=no` wins over -r, -s, --hip-trace, --hsa-trace."""
     wanted: set[str] = set()
     groups = {
-        "sys_trace": option_table.SYS_TRACE,
-        "runtime_trace": option_table.RUNTIME_TRACE,
+        "sys_trace": SYS_TRACE,
+        "runtime_trace": RUNTIME_TRACE,
         "hip_trace": ("hip_runtime_trace", "hip_compiler_trace"),
         "hsa_trace": ("hsa_core_trace", "hsa_amd_trace", "hsa_image_trace", "hsa_finalizer_trace"),
     }
@@ -94,7 +198,7 @@ def expand_aggregates(options: Mapping[str, Any]) -> set[str]:
     for name, members in groups.items():
         if options.get(name) is False:
             wanted.difference_update(members)
-    for name in option_table.TRACE_OPTIONS:
+    for name in TRACE_OPTIONS:
         if name in groups:
             continue
         if options.get(name):
@@ -102,3 +206,63 @@ def expand_aggregates(options: Mapping[str, Any]) -> set[str]:
         elif options.get(name) is False:
             wanted.discard(name)
     return wanted
+
+
+# The -i file of rocprofv3: text `pmc:` lines, or YAML/JSON `jobs`, each becoming one pass.
+
+#: Keys and values of one job, and the prefix of its output folder (`pmc_` or `pass_`).
+InputJob = tuple[dict[str, Any], str]
+
+
+class InputFileError(Exception):
+    """The file can't be used; the text is what the profiler prints after `Fatal error:`."""
+
+
+def read_input_file(path: Path) -> list[InputJob]:
+    """Return the jobs of `path` in order."""
+    if path.suffix == ".txt":
+        return [({"pmc": counters}, "pmc_") for counters in _text_jobs(path)]
+    if path.suffix not in (".json", ".yaml", ".yml"):
+        raise InputFileError(
+            f"Input file '{path}' does not have a recognized extension (.txt, .json, .yaml, .yml)"
+        )
+    try:
+        text = path.read_text(encoding="utf-8")
+        jobs = (json.loads(text) if path.suffix == ".json" else _load_yaml(text))["jobs"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputFileError(str(error)) from error
+    return [(dict(job), "pass_") for job in jobs]
+
+
+def _load_yaml(text: str) -> Any:
+    try:
+        yaml = importlib.import_module("yaml")
+    except ImportError as error:
+        raise InputFileError(
+            f"{error}\n\nYAML package is not installed. Run 'pip install pyyaml' or use JSON or text format"
+        ) from error
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputFileError(str(error)) from error
+
+
+def _text_jobs(path: Path) -> list[list[str]]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise InputFileError(str(error)) from error
+    counters = [line.partition("#")[0].replace("pmc:", "").split() for line in lines if "pmc:" in line]
+    return [names for names in counters if names]
+
+
+def merge_options(command_line: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
+    """Join command line and job. RuntimeError when both give a key different values, as in reality."""
+    merged = dict(job)
+    for key, value in command_line.items():
+        if key in job and job[key] != value:
+            raise RuntimeError(f"conflicting value for {key} : {value} vs {job[key]}")
+        merged[key] = value
+    if isinstance(merged.get("kernel_iteration_range"), str):
+        merged["kernel_iteration_range"] = [merged["kernel_iteration_range"]]
+    return merged

@@ -1,32 +1,32 @@
-"""Which passes a command line means, and where each one writes.
-
-One pass from the command line writes into -d itself; jobs of an input file and repeated --pmc get
-sub-folders `pass_N` (`pmc_N` for text files), as described in docs/reference/formats.md, 4.4.
-"""
+"""Which passes a request means, whether counters fit, which launches are kept, and the answer to -L."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rpl_core.values import frozen
-from rpl_testkit.rocprofv3_standin.request.arguments import expand_aggregates, split_counters
-from rpl_testkit.rocprofv3_standin.request.input_file import (
+from rpl_testkit.rocprofv3_standin.request.arguments import (
     InputFileError,
+    InputJob,
+    expand_aggregates,
     merge_options,
     read_input_file,
+    split_counters,
 )
-from rpl_testkit.rocprofv3_standin.request.pc_sampling import pc_sampling_of
+from rpl_testkit.rocprofv3_standin.request.pc_sampling import PcSampling, pc_sampling_of
 from rpl_testkit.rocprofv3_standin.request.replay import replay_wanted
+from rpl_testkit.synthetic_recording.counters import (
+    available_counters,
+    base_counters,
+    counter_block,
+    counter_definition,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
-    from rpl_testkit.rocprofv3_standin.request.input_file import InputJob
-    from rpl_testkit.rocprofv3_standin.request.pc_sampling import PcSampling
-
-__all__ = ["Pass", "plan_passes"]
 
 
 @frozen
@@ -129,3 +129,80 @@ def _make_pass(
         pc_sampling=pc_sampling_of(options, environment),
         **several,
     )
+
+
+# How many counters a pass can hold: limits per hardware block (docs/reference/counters.md, 1.1).
+
+#: gfx9 counters per block and pass; SQC is part of SQ.
+PASS_LIMITS: Final = {
+    "SQ": 8,
+    "TCC": 4,
+    "TCP": 4,
+    "TA": 2,
+    "TD": 2,
+    "TCA": 4,
+    "SPI": 6,
+    "CPC": 2,
+    "CPF": 2,
+    "GRBM": 2,
+    "GDS": 4,
+}
+
+
+def overfull_blocks(counters: Iterable[str]) -> tuple[str, ...]:
+    """Return the blocks that `counters` ask too much of, sorted; derived counters count their bases."""
+    needed = {base for name in counters for base in base_counters(name)}
+    blocks = [counter_block(name) for name in needed]
+    return tuple(sorted(block for block in set(blocks) if blocks.count(block) > PASS_LIMITS[block]))
+
+
+# Which launches a counter run keeps: --kernel-include-regex, -exclude-regex and -iteration-range.
+#
+# Filters act on the display name and on counters only, never on the kernel trace
+# (docs/reference/formats.md, 4.2).
+
+
+def kernel_filter(options: Mapping[str, Any]) -> Callable[[str, int], bool]:
+    """Return `selects(kernel name, n-th launch of it from 1)`. ValueError for a bad range."""
+    include = re.compile(options.get("kernel_include_regex") or "")
+    pattern = options.get("kernel_exclude_regex")
+    exclude = re.compile(pattern) if pattern else None
+    wanted = _iterations(options.get("kernel_iteration_range") or [])
+
+    def selects(name: str, launch: int) -> bool:
+        if not include.search(name) or (exclude and exclude.search(name)):
+            return False
+        return not wanted or launch in wanted
+
+    return selects
+
+
+def _iterations(ranges: Sequence[str]) -> set[int]:
+    wanted: set[int] = set()
+    for token in re.split(r"[\[\], ]+", " ".join(ranges)):
+        if not token:
+            continue
+        first, _, last = token.partition("-")
+        if not first.isdigit() or not (last or first).isdigit():
+            raise ValueError(f"invalid iteration range {token!r}")
+        wanted.update(range(int(first), int(last or first) + 1))
+    return wanted
+
+
+# The answer to -L: every counter of the synthetic device, in the layout of rocprofv3-avail.
+
+
+def list_available() -> str:
+    """Return the text for stdout."""
+    lines = [f"{'GPU':30}:\t0", f"{'Name':30}:\tgfx942"]
+    for name in available_counters():
+        definition = counter_definition(name, 0)
+        lines += [
+            f"{'Counter_Name':20}:\t{name}",
+            f"{'Description':20}:\t{definition.description}",
+            f"{'Expression':20}:\t{definition.expression}"
+            if definition.is_derived
+            else f"{'Block':20}:\t{definition.block}",
+            "",
+        ]
+    return "\n".join(lines)

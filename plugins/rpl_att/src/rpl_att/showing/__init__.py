@@ -1,1 +1,0 @@
-"""Thread traces for people and for other programs: listings, source views, differences, exports."""

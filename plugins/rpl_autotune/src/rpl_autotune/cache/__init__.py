@@ -1,1 +1,0 @@
-"""What was measured, kept on disk; and the files of Kernel Tuner."""

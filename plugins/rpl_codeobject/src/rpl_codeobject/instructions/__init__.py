@@ -1,1 +1,0 @@
-"""The machine code of kernels: instructions, loops, packed arithmetic, what an edit changed."""

@@ -1,1 +1,0 @@
-"""Ask a language model: settings, budget, secrets, the network, and the record of every exchange."""

@@ -1,0 +1,281 @@
+"""What is asked of a model and what it answers: messages, what they cost, and the record of a session.
+
+An exchange is one line of JSON without key and headers. A session's exchanges are kept in its directory, so
+that what was paid for is not asked again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import attrs
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rpl_analysis.contracts.record import Limited, record
+from rpl_core.errors import BadDataError, MissingError
+from rpl_core.files.bounded import read_regular
+from rpl_core.text.table import counted
+from rpl_core.values import frozen
+
+if TYPE_CHECKING:
+    from rpl_llm_unroll.settings import LlmSettings
+
+
+Role = Literal["system", "user", "assistant"]
+VERSION = "1.0"
+
+
+@record
+class Message:
+    role: Role
+    content: str
+
+
+@record
+class Usage:
+    """Tokens as the endpoint counted them; ``estimated`` where it did not, from the texts' sizes."""
+
+    prompt_tokens: Annotated[int, Limited(ge=0)]
+    completion_tokens: Annotated[int, Limited(ge=0)]
+    estimated: bool = False
+
+    @property
+    def total(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+@record
+class Answer:
+    """``text`` is the reply, empty where the model sent none; ``refusal`` is its own word for that."""
+
+    text: str
+    finish_reason: str | None
+    usage: Usage
+    model: str | None = None
+    refusal: str | None = None
+
+
+@frozen
+class Exchange:
+    """``subject`` identifies what was asked about, whatever the figures in the messages were.
+
+    ``cost`` is in the currency of the prices, ``None`` where they are unknown. ``line`` is the recorded line.
+    """
+
+    messages: tuple[Message, ...]
+    parameters: Mapping[str, Any]
+    host: str
+    subject: str
+    answer: Answer
+    cost: float | None
+    asked_at: str
+    wall_s: float
+
+    @property
+    def messages_sha256(self) -> str:
+        return digest_of(self.messages)
+
+    def line(self) -> str:
+        """The record, one line with its end."""
+        plain = {
+            "version": VERSION,
+            "host": self.host,
+            "parameters": dict(self.parameters),
+            "subject_sha256": self.subject,
+            "messages_sha256": self.messages_sha256,
+            "messages": [attrs.asdict(message) for message in self.messages],
+            "answer": attrs.asdict(self.answer),
+            "cost": self.cost,
+            "asked_at": self.asked_at,
+            "wall_s": self.wall_s,
+        }
+        return json.dumps(plain, ensure_ascii=True, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def digest_of(messages: tuple[Message, ...]) -> str:
+    """SHA-256 over roles and texts in order."""
+    plain = [[message.role, message.content] for message in messages]
+    return hashlib.sha256(json.dumps(plain, ensure_ascii=True).encode()).hexdigest()
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class _ExchangePart(_Part):
+    version: str = Field(pattern=r"^1\.[0-9]+$")
+    host: str
+    parameters: dict[str, str | int | float]
+    subject_sha256: str
+    messages_sha256: str
+    messages: tuple[Message, ...]
+    answer: Answer
+    cost: float | None
+    asked_at: str
+    wall_s: float
+
+
+def parse_exchange(line: str, where: str) -> Exchange:
+    """Read one recorded line. Raises ``BadDataError`` naming ``where`` for anything else."""
+    try:
+        part = _ExchangePart.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(piece) for piece in first["loc"])
+        raise BadDataError(f"{where} is no recorded exchange: {place} {first['msg']}".strip()) from None
+    told = part.answer
+    usage = Usage(told.usage.prompt_tokens, told.usage.completion_tokens, told.usage.estimated)
+    exchange = Exchange(
+        messages=tuple(Message(m.role, m.content) for m in part.messages),
+        parameters=part.parameters,
+        host=part.host,
+        subject=part.subject_sha256,
+        answer=Answer(told.text, told.finish_reason, usage, told.model, told.refusal),
+        cost=part.cost,
+        asked_at=part.asked_at,
+        wall_s=part.wall_s,
+    )
+    if exchange.messages_sha256 != part.messages_sha256:
+        raise BadDataError(
+            f"{where}: the messages do not have the recorded hash", cause="the file was changed"
+        )
+    return exchange
+
+
+# What a session may spend in tokens and money, and what it has spent.
+
+#: UTF-8 bytes per token of code and English, as tokenizers in use split it, on the careful side (chosen).
+BYTES_PER_TOKEN = 3
+
+
+@frozen
+class Spent:
+    """Sums over a session; ``money`` is ``None`` while no price is known."""
+
+    tokens: int
+    money: float | None
+
+
+def estimated_tokens(text: str) -> int:
+    """About how many tokens ``text`` has: one per three bytes."""
+    return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
+
+
+def tokens_of(messages: Iterable[Message]) -> int:
+    return sum(estimated_tokens(message.content) for message in messages)
+
+
+def cost_of(usage: Usage, settings: LlmSettings) -> float | None:
+    """What an exchange costs by the user's prices; ``None`` without them."""
+    if settings.price_in is None or settings.price_out is None:
+        return None
+    return (usage.prompt_tokens * settings.price_in + usage.completion_tokens * settings.price_out) / 1e6
+
+
+def spent_in(exchanges: Iterable[Exchange], settings: LlmSettings) -> Spent:
+    """The sums; recorded tokens are counted at today's prices."""
+    tokens, money = 0, 0.0
+    for exchange in exchanges:
+        tokens += exchange.answer.usage.total
+        money += cost_of(exchange.answer.usage, settings) or 0.0
+    return Spent(tokens, money if settings.price_in is not None else None)
+
+
+def budget_problem(messages: tuple[Message, ...], spent: Spent, settings: LlmSettings) -> str | None:
+    """Why the next request does not fit the budget: its estimate and the longest reply count as used."""
+    prompt = tokens_of(messages)
+    needed = prompt + settings.max_tokens
+    if spent.tokens + needed > settings.token_budget:
+        return (
+            f"{spent.tokens} of {counted(settings.token_budget, 'token')} are used, and the next request "
+            f"may take {needed} (--token-budget, --max-tokens)"
+        )
+    if settings.money_budget is not None and settings.price_in is not None and settings.price_out is not None:
+        price = (prompt * settings.price_in + settings.max_tokens * settings.price_out) / 1e6
+        if (spent.money or 0.0) + price > settings.money_budget:
+            return (
+                f"{spent.money or 0.0:.4f} of {settings.money_budget:g} are spent, and the next request may "
+                f"cost {price:.4f} (--money-budget, --max-tokens)"
+            )
+    return None
+
+
+# The file of exchanges: appended and synced before a reply is used, read back whole.
+
+FILE_NAME = "exchanges.jsonl"
+#: A session has a few dozen exchanges of a few hundred kilobytes (chosen).
+_MAX_FILE_BYTES = 256 << 20
+
+
+@frozen
+class ExchangeLog:
+    """``path`` is made with its first exchange; ``None`` keeps no record."""
+
+    path: Path | None
+
+    def append(self, exchange: Exchange) -> None:
+        """Write one line and wait until it is on the disk. Raises ``OSError`` with the file's name."""
+        if self.path is None:
+            return
+        line = exchange.line().encode("ascii")
+        with self.path.open("ab") as file:
+            if _ends_torn(self.path):
+                line = b"\n" + line
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def read(self) -> tuple[Exchange, ...]:
+        """What an earlier part of this session recorded. A torn last line is what a crash leaves: ignored."""
+        if self.path is None or not self.path.is_file():
+            return ()
+        return _read(self.path, torn_line_is_error=False)
+
+
+def read_exchanges(path: Path) -> tuple[Exchange, ...]:
+    """The exchanges of a file that the user named.
+
+    Raises ``MissingError`` without it and ``BadDataError`` for damage.
+    """
+    if not path.is_file():
+        raise MissingError(f"no recorded exchanges at {path}", next_step="check --replay-llm")
+    return _read(path, torn_line_is_error=True)
+
+
+def _read(path: Path, *, torn_line_is_error: bool) -> tuple[Exchange, ...]:
+    try:
+        lines = read_regular(path, _MAX_FILE_BYTES).decode("ascii").split("\n")
+    except UnicodeDecodeError:
+        raise BadDataError(f"{path} holds no recorded exchanges: it is not ASCII") from None
+    last = len(lines) - 1  # behind the last line feed: empty, or torn
+    exchanges = []
+    for number, line in enumerate(lines):
+        if not line.strip():
+            continue
+        try:
+            exchanges.append(parse_exchange(line, f"{path}, line {number + 1}"))
+        except BadDataError:
+            # A torn line stays in the file when the session went on behind it.
+            if torn_line_is_error and number == last:
+                raise
+            if number != last and not _is_torn(line):
+                raise
+    return tuple(exchanges)
+
+
+def _is_torn(line: str) -> bool:
+    return not line.endswith("}")
+
+
+def _ends_torn(path: Path) -> bool:
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        if size == 0:
+            return False
+        file.seek(size - 1)
+        return file.read(1) != b"\n"

@@ -1,0 +1,204 @@
+"""The proposer ``ranked``: candidates of all transformations and proposers, those that may gain most first.
+
+The order decides only what is tried first. Whether a candidate helps is for the measurement to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import attrs
+
+from rpl_core.errors import InterruptedRunError, PluginError, RplError
+from rpl_core.model.value_checks import require_value
+from rpl_core.plugins.boundary import plugin_boundary
+from rpl_optimize.interfaces.proposer import (
+    InstalledProposer,
+    InstalledTransformation,
+    ProposalRequest,
+    Proposer,
+)
+from rpl_optimize.interfaces.transformation import EditCandidate, Evidence, Screening
+from rpl_optimize.transform import OfferedCandidate, Offers, ask, candidate_problem, collect_offers
+
+#: Of a kernel with more refused candidates the rest is counted; `rpl transform` lists them all.
+_MOST_REFUSALS = 5
+
+
+class RankedProposer(Proposer):
+    """Asks ``transformations`` (default: all that are installed, and the proposers that join).
+
+    One that fails costs only its own candidates, and the user is told.
+    """
+
+    name = "ranked"
+    summary = "Try the candidates of all transformations, those that may gain most first."
+    joins = False
+
+    def __init__(self, transformations: tuple[InstalledTransformation, ...] | None = None) -> None:
+        self._transformations = transformations
+        self._told: set[tuple[Path | None, str]] = set()
+        #: Who proposed what is under way, by the candidate's id.
+        self._joined: dict[str, InstalledProposer] = {}
+
+    def propose(self, request: ProposalRequest) -> EditCandidate | None:
+        """The next one; if there is none, the user is told what stands against the rest."""
+        offers = self._offers(request)
+        refused = [offered.candidate for offered in offers.candidates if not offered.candidate.allowed]
+        for candidate in self._plan(offers, request):
+            if candidate.allowed:
+                return candidate
+            refused.append(candidate)
+        self._tell(request, *self._nothing_left(request, refused))
+        return None
+
+    def repair(self, request: ProposalRequest, failed: EditCandidate, problem: str) -> EditCandidate | None:
+        """Another version by the proposer that made it, if one did."""
+        one = self._joined.get(failed.id)
+        if one is None:
+            return None
+        answer = self._ask_proposer(one, request, lambda: one.proposer.repair(request, failed, problem))
+        if answer is not None:
+            self._joined[answer.id] = one
+        return answer
+
+    def _asked(self, request: ProposalRequest) -> tuple[InstalledTransformation, ...]:
+        return request.transformations if self._transformations is None else self._transformations
+
+    def _offers(self, request: ProposalRequest) -> Offers:
+        offers = collect_offers(request.source, self._asked(request))
+        for failure in offers.failures:
+            self._tell(request, f"warning: {failure.fact}; it proposes nothing")
+        wanted = {None, request.source.kernel} if request.source.kernel is not None else None
+        kept = (c for c in offers.candidates if wanted is None or c.candidate.kernel in wanted)
+        return attrs.evolve(offers, candidates=tuple(kept))
+
+    def _plan(self, offers: Offers, request: ProposalRequest) -> Iterator[EditCandidate]:
+        """What the source guards allow and was not tried, in order, with the verdicts of its screening.
+
+        What costs more registers, LDS or waves comes behind all that does not.
+        """
+        tried = {attempt.summary for attempt in request.attempts}
+        costly: list[EditCandidate] = []
+        for _, entry in sorted(self._entries(offers, request), key=lambda ranked: ranked[0]):
+            candidate = entry if isinstance(entry, EditCandidate) else entry.candidate
+            if isinstance(entry, EditCandidate):
+                yield entry
+            elif candidate.allowed and candidate.summary not in tried:
+                screened = self._screened(entry, request)
+                if screened.allowed and any(guard.asks for guard in screened.guards):
+                    costly.append(screened)
+                else:
+                    yield screened
+        yield from costly
+
+    def _entries(
+        self, offers: Offers, request: ProposalRequest
+    ) -> Iterator[tuple[tuple[object, ...], OfferedCandidate | EditCandidate]]:
+        """Each with its rank; those of proposers alone."""
+        for offered in self._ranked(offers, request):
+            yield _rank(offered.candidate, offered.transformation), offered
+        for one in request.proposers if self._transformations is None else ():
+            proposed = self._ask_proposer(one, request, partial(one.proposer.propose, request))
+            if proposed is not None:
+                self._joined[proposed.id] = one
+                yield _rank(proposed, one.proposer.name), proposed
+
+    def _ask_proposer(
+        self, one: InstalledProposer, request: ProposalRequest, call: Callable[[], EditCandidate | None]
+    ) -> EditCandidate | None:
+        """Its answer; one that fails is told and costs only its own."""
+        try:
+            with plugin_boundary(one.plugin, f"proposer {one.proposer.name}"):
+                answer: object = call()
+                if answer is None or (
+                    isinstance(answer, EditCandidate) and candidate_problem(answer, request.source) is None
+                ):
+                    return answer
+                raise TypeError(f"returned {answer!r:.80} where a candidate was expected")
+        except InterruptedRunError:
+            raise
+        except RplError as error:
+            self._tell(request, f"warning: {error.fact}; it proposes nothing")
+        return None
+
+    def _ranked(self, offers: Offers, request: ProposalRequest) -> list[OfferedCandidate]:
+        candidates: list[OfferedCandidate] = []
+        for one in self._asked(request):
+            own = tuple(offered.candidate for offered in offers.candidates if offered.by == one)
+            answer = ask(one, "evidence", partial(_evidence, one, request, own)) if own else {}
+            if isinstance(answer, PluginError):
+                self._tell(request, f"warning: {answer.fact}; its candidates are tried last")
+                answer = {}
+            given = (attrs.evolve(candidate, evidence=answer.get(candidate.id)) for candidate in own)
+            candidates += [OfferedCandidate(one, candidate) for candidate in given]
+        return candidates
+
+    def _screened(self, offered: OfferedCandidate, request: ProposalRequest) -> EditCandidate:
+        candidate = offered.candidate
+        answer = ask(offered.by, "screening", partial(_screening, offered, request))
+        if isinstance(answer, PluginError):
+            answer = Screening(unavailable=answer.fact)
+        if answer.unavailable is not None:
+            who = f"candidates of {offered.transformation}"
+            self._tell(request, f"{self.name}: {who} are not screened: {answer.unavailable}")
+        return attrs.evolve(candidate, guards=(*candidate.guards, *answer.verdicts))
+
+    def _tell(self, request: ProposalRequest, *lines: str) -> None:
+        """Once per session: a kernel with nothing left is asked about again before every candidate."""
+        if (request.directory, "\n".join(lines)) not in self._told:
+            self._told.add((request.directory, "\n".join(lines)))
+            for line in lines:
+                request.note(line)
+
+    def _nothing_left(self, request: ProposalRequest, refused: Iterable[EditCandidate]) -> Iterator[str]:
+        """Why there is nothing left for a kernel: one line per refused candidate."""
+        name = request.source.kernel or "the file"
+        lines = [_refusal(candidate) for candidate in refused]
+        if not lines and not request.attempts:
+            names = ", ".join(one.transformation.name for one in self._asked(request))
+            yield f"{self.name}: nothing to change in {name} ({names or 'no transformation is installed'})"
+            return
+        left = "left " if request.attempts else ""
+        yield f"{self.name}: nothing {left}to try for {name}" + (":" if lines else "")
+        for line in lines[:_MOST_REFUSALS]:
+            yield f"  {line}"
+        if len(lines) > _MOST_REFUSALS:
+            yield f"  and {len(lines) - _MOST_REFUSALS} more; `rpl transform` lists those of the source"
+
+
+def _evidence(
+    one: InstalledTransformation, request: ProposalRequest, own: tuple[EditCandidate, ...]
+) -> Mapping[str, Evidence]:
+    """The transformation's answer; ``TypeError`` or ``ValueError`` for what no ranking can rely on."""
+    answer = one.transformation.evidence(request.source, own, request.documents)
+    if not isinstance(answer, Mapping):
+        raise TypeError(f"returned {type(answer).__name__} where a mapping was expected")
+    for identity, evidence in answer.items():
+        require_value(evidence, Evidence)
+        least, most = (0.0, 0.0) if evidence.expected_gain is None else evidence.expected_gain
+        if not 0 <= least <= most <= 1:
+            raise ValueError(f"candidate {identity!r} is expected to gain {least} to {most}, not 0 to 1")
+    return answer
+
+
+def _screening(offered: OfferedCandidate, request: ProposalRequest) -> Screening:
+    answer = offered.by.transformation.screen(request.source, offered.candidate, request.documents)
+    return require_value(answer, Screening)
+
+
+def _rank(candidate: EditCandidate, who: str) -> tuple[object, ...]:
+    """Expected gain (its middle, then what is sure of it), allowed ones, name, own order, place."""
+    evidence = candidate.evidence or Evidence()
+    least, most = evidence.expected_gain or (0.0, 0.0)
+    gain = (evidence.expected_gain is None, -(least + most) / 2, -least)
+    place = (evidence.preference, candidate.line, candidate.id)
+    return (*gain, not candidate.allowed, who, *place)
+
+
+def _refusal(candidate: EditCandidate) -> str:
+    guard = next(guard for guard in candidate.guards if not guard.passed)
+    line = candidate.line if guard.line is None else guard.line
+    return f"{candidate.summary}: guard {guard.guard}, line {line}: {guard.reason}"

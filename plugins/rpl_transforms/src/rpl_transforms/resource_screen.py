@@ -1,0 +1,138 @@
+"""Refuse a candidate by what the compiler makes of it: spills, scratch, occupancy, an unchanged loop.
+
+A screen before measuring, not the last word: it compiles the file on its own, while the build that is
+measured uses the program's own commands and is guarded again.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import attrs
+
+from rpl_codeobject.comparing import compare_code_objects
+from rpl_codeobject.disassembly import IsaVerdict, compare_instructions, disassemble
+from rpl_codeobject.reading.read import code_objects_from
+from rpl_codeobject.values import CodeObject
+from rpl_core.errors import InterruptedRunError, RplError
+from rpl_core.model.architecture import Architecture
+from rpl_core.values import frozen
+from rpl_optimize.build.binary_guards import binary_guards
+from rpl_optimize.build.build_run import build_environment
+from rpl_optimize.build.systems import CLANG, first_installed
+from rpl_optimize.interfaces.transformation import GuardVerdict, KernelSource, Screening
+from rpl_optimize.isolation.sandbox import Reach, run_confined
+
+#: Without ROCm's headers and device library, for sources that need neither.
+_BARE = ("-nogpuinc", "-nogpulib")
+_TIME_LIMIT_S = 120.0
+
+
+class ResourceScreen:
+    """Screens candidates of one source against its own baseline, which is compiled once."""
+
+    def __init__(
+        self, compiler: DeviceCompiler, baseline: bytes, architecture: Architecture | None = None
+    ) -> None:
+        self._compiler, self._baseline = _working_compiler(compiler, baseline)
+        self._architecture = architecture
+
+    def screen(self, candidate: bytes) -> Screening:
+        """Compile ``candidate`` and compare all kernels with the baseline's."""
+        if isinstance(self._baseline, NotCompiled):
+            return Screening(unavailable=f"the source does not compile on its own: {self._baseline.reason}")
+        built = self._compiler.compile(candidate)
+        if isinstance(built, NotCompiled):
+            return Screening((GuardVerdict("compiles", False, built.reason),))
+        diff = compare_code_objects((self._baseline,), (built,), architecture_of=lambda _: self._architecture)
+        verdicts = [
+            GuardVerdict("compiles", True, f"compiles for {built.architecture}"),
+            *binary_guards(diff),
+        ]
+        return Screening((*verdicts, _loop_changed(self._baseline, built)))
+
+
+def screen_for(source: KernelSource, architecture: str | None) -> ResourceScreen | str:
+    """A screen with the installed compiler for ``architecture``, or why there is none."""
+    if architecture is None:
+        return "the documents name no device architecture"
+    program = first_installed(CLANG)
+    if program is None:
+        return "no HIP compiler is installed"
+    compiler = DeviceCompiler(Path(program), architecture, include=Path(source.path).resolve().parent)
+    return ResourceScreen(compiler, source.text, source.architecture)
+
+
+def _working_compiler(
+    compiler: DeviceCompiler, baseline: bytes
+) -> tuple[DeviceCompiler, CodeObject | NotCompiled]:
+    built = compiler.compile(baseline)
+    if isinstance(built, NotCompiled):
+        bare = attrs.evolve(compiler, flags=(*compiler.flags, *_BARE))
+        second = bare.compile(baseline)
+        if not isinstance(second, NotCompiled):
+            return bare, second
+    return compiler, built
+
+
+def _loop_changed(before: CodeObject, after: CodeObject) -> GuardVerdict:
+    # Template instances share one source kernel, so a change in any of them counts.
+    try:
+        left, right = disassemble(before), disassemble(after)
+    except RplError as error:
+        return GuardVerdict("binary-isa", False, f"not comparable: {error.fact}")
+    diffs = [compare_instructions(left[name], right[name]) for name in sorted(left.keys() & right.keys())]
+    changed = next((d for d in diffs if d.verdict is IsaVerdict.LOOPS_CHANGED), None)
+    if changed is not None:
+        return GuardVerdict("binary-isa", True, changed.sentence())
+    return GuardVerdict("binary-isa", False, "no loop of any kernel changed in the machine code")
+
+
+@frozen
+class NotCompiled:
+    """Why there is no code object: the compiler's first error, or what is missing."""
+
+    reason: str
+
+
+@frozen
+class DeviceCompiler:
+    """``flags`` are added behind the standard ones; ``include`` is searched for the source's own headers."""
+
+    program: Path
+    architecture: str
+    flags: tuple[str, ...] = ()
+    include: Path | None = None
+
+    def command(self, source: Path, output: Path) -> tuple[str, ...]:
+        """The whole command line."""
+        places = () if self.include is None else ("-I", str(self.include))
+        standard = ("-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-O3")
+        target = f"--offload-arch={self.architecture}"
+        files = (str(source), "-o", str(output))
+        return (str(self.program), *standard, target, *self.flags, *places, *files)
+
+    def compile(self, text: bytes) -> CodeObject | NotCompiled:
+        """Compile ``text`` as one translation unit for the device only, in the sandbox of the builds."""
+        with tempfile.TemporaryDirectory(prefix="rpl-compile-") as scratch:
+            place = Path(scratch)
+            source, output, messages = (place / name for name in ("source.hip", "source.hsaco", "messages"))
+            source.write_bytes(text)
+            reach = Reach((() if self.include is None else (self.include,)), (place,), place)
+            environment = build_environment(place, place)
+            try:
+                command = self.command(source, output)
+                done = run_confined(command, place, reach, environment, _TIME_LIMIT_S, log=messages)
+                if not done.succeeded or not output.is_file():
+                    return NotCompiled(_first_error(messages.read_text(encoding="utf-8", errors="replace")))
+                return code_objects_from(output.read_bytes(), "compiled kernel")[0]
+            except InterruptedRunError:
+                raise
+            except RplError as error:
+                return NotCompiled(error.fact)
+
+
+def _first_error(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if "error:" in line]
+    return lines[0] if lines else "the compiler failed without a message"
