@@ -7,6 +7,7 @@ told to record those, and the program prints the times that it is told to record
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,23 @@ PER_WAVE = {
 TYPED = ("FMA_F64", "ADD_F64", "MUL_F64", "INT32", "INT64", "CVT")
 
 
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="session")
+def native():
+    """The build of the checkout, unless another one is named."""
+    from rpl_testkit.requirements import absent
+
+    folder = Path(os.environ.get("RPL_EMU_FOLDER") or ROOT / "build")
+    if not (folder / "native" / "emu" / "rpl-emu").is_file():
+        absent("emulator", f"it is not built in {folder}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RPL_EMU_FOLDER", str(folder))
+        patch.setenv("RPL_NATIVE_FOLDER", str(folder))
+        yield folder
+
+
 def launched(code, kernel):
     """The emulator's counters of one launch."""
     words = ["emu", "launch", code, "--kernel", kernel.name, "--grid", kernel.work_items]
@@ -54,19 +72,18 @@ def launched(code, kernel):
     words += [word for one in kernel.arguments for word in ("--arg", one)]
     start = "import sys; from rpl_core.cli import main; sys.exit(main())"
     done = subprocess.run([sys.executable, "-c", start, *map(str, words)], capture_output=True, text=True)
-    if done.returncode == 69:
-        pytest.skip(f"needs the emulator: {done.stderr.strip()[-200:]}")
     assert done.returncode == 0, done.stderr
     return {name: one["value"] for name, one in json.loads(done.stdout)["amd_counters"].items()}
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory):
+def built(tmp_path_factory, native):
     """The real code object, its registers, and exact counts of each kernel per wave."""
     from importlib.resources import files
 
-    from rpl_codeobject.reading.read import read_code_objects
     from rpl_testkit.hipcc_standin.passes import HIP
+
+    from rpl_codeobject.reading.read import read_code_objects
     from rpl_testkit.requirements import require
 
     compiler = require("clang++-22")

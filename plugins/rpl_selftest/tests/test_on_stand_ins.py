@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -75,6 +76,7 @@ def test_a_wrong_count_of_one_class_is_refuted_by_what_counts_it(machine):
     assert "SQ_INSTS_VALU_FMA_F64 of fma_long: 16,777,216, not 8,388,608" in lines["counters-flops"]["found"]
 
 
+@pytest.mark.long
 def test_a_collector_that_hangs_confirms_nothing_and_is_ended(machine):
     machine.monkeypatch.setenv("RPL_STANDIN_MISBEHAVE", "hang")
     lines, document = machine.selftest("--time-limit", 2, exit_code=75)
@@ -111,15 +113,9 @@ sys.exit(ended.returncode)
 
 
 @pytest.fixture
-def corrupting_emulator(tmp_path, monkeypatch):
+def corrupting_emulator(tmp_path, monkeypatch, native):
     """An emulator that changes a bit of what a replay left in memory."""
-    from rpl_core.errors import MissingError
-    from rpl_emu.native_program import find_program
-
-    try:
-        emulator = find_program()
-    except MissingError as error:
-        pytest.skip(f"needs the emulator: {error}")
+    emulator = native / "native" / "emu" / "rpl-emu"
     folder = tmp_path / "emulator"
     folder.mkdir()
     (folder / "rpl-emu").write_text(FLIPPING.format(python=sys.executable, emulator=str(emulator)))
@@ -138,6 +134,7 @@ def replays(rpl_cli, tmp_path, exit_code):
     return {line["check"]: line for line in ran.json()["lines"]}
 
 
+@pytest.mark.long
 def test_a_replay_that_corrupts_memory_is_refuted(rpl_cli, tmp_path, monkeypatch, corrupting_emulator):
     sound = replays(rpl_cli, tmp_path, 75)
     assert {"replay", "replay-compare"} <= names(sound, "confirmed")
@@ -150,6 +147,7 @@ def test_a_replay_that_corrupts_memory_is_refuted(rpl_cli, tmp_path, monkeypatch
     assert not {"times", "counters-waves"} & names(lines, "confirmed")
 
 
+@pytest.mark.long
 def test_nothing_that_identifies_anybody_is_written(machine, monkeypatch):
     import tarfile
 
@@ -175,3 +173,45 @@ def test_nothing_that_identifies_anybody_is_written(machine, monkeypatch):
     assert "nothing was recorded: no outcome says anything of a GPU" in shown.stdout
     document = machine.rpl("selftest", "--show", out / "selftest.tar.gz", "--json").json()
     assert document["selftest"] == json.loads((out / "selftest.json").read_text())
+
+
+HIPCC = """\
+#!/bin/sh
+link="-L {libraries} -l:{hip} -Wl,--allow-shlib-undefined"
+case " $* " in *" --offload-device-only "*) link= ;; esac
+exec clang++-22 -x hip -mcode-object-version=5 --rocm-path={root}/usr --rocm-device-lib-path={bitcode} \
+  -D__AMDGCN_WAVEFRONT_SIZE=64 -isystem {root}/usr/include "$@" $link
+"""
+
+
+@pytest.mark.long
+def test_the_emulated_device_from_the_source_of_the_program(rpl_cli, tmp_path, monkeypatch, native):
+    """Built by a compiler for a real runtime, run over the software GPU, captured and replayed there."""
+    from rpl_testkit.requirements import absent, require
+
+    require("clang++-22")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rpl" / "rocm-runtime"
+    root = next(iter(sorted(cache.glob("*-hip-*/"))), None)
+    if root is None:
+        absent("rocm-runtime", f"none was fetched to {cache} (tools/get-rocm-runtime --hip)")
+    hip = next((root / "usr/lib/x86_64-linux-gnu").glob("libamdhip64.so.?"))
+    bitcode = next(root.glob("usr/lib/llvm-*/lib/clang/*/amdgcn/bitcode"))
+    compiler = tmp_path / "bin" / "hipcc"
+    compiler.parent.mkdir()
+    compiler.write_text(HIPCC.format(root=root, libraries=hip.parent, hip=hip.name, bitcode=bitcode))
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{compiler.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache.parents[1]))
+    words = ("--device", "gfx942-emu", "-o", tmp_path / "out", "--json")
+    document = rpl_cli("selftest", *words).assert_exit(75).json()
+    lines = {line["check"]: line for line in document["lines"]}
+    counted = {"launches", "counters-waves", "counters-instructions", "counters-flops", "registers"}
+    replayed = {"isolate", "replay", "replay-compare"}
+    left = {"left-processes", "left-files"}
+    assert names(lines, "confirmed") == {"doctor", "known-work"} | counted | replayed | left
+    assert names(lines, "refuted") == set()
+    assert "modelled" in lines["times"]["found"]
+    assert (document["origin"], document["device"]) == ("modelled", "gfx942-emu")
+    page = (tmp_path / "out" / "selftest.html").read_text()
+    assert "modelled: no outcome says anything of a GPU" in page
