@@ -48,10 +48,9 @@ def main(arguments: list[str] | None = None) -> int:
 def rows(document: SelftestDocument) -> Iterator[str]:
     """Only what was measured is called confirmed alone: every other outcome carries its origin."""
     origin = document.origin or "nothing recorded"
-    label = "" if origin == "measured" else f" ({origin})"
     about = (document.product or document.device or "not known", document.rpl_version, document.date, origin)
     for line in document.lines:
-        found = (line.check, line.outcome + label, line.expected, line.found, line.document)
+        found = (line.check, line.outcome + document.label, line.expected, line.found, line.document)
         yield _row([cell(text) for text in (*about, *found)])
 
 

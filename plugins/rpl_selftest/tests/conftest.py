@@ -81,9 +81,8 @@ def built(tmp_path_factory, native):
     """The real code object, its registers, and exact counts of each kernel per wave."""
     from importlib.resources import files
 
-    from rpl_testkit.hipcc_standin.passes import HIP
-
     from rpl_codeobject.reading.read import read_code_objects
+    from rpl_testkit.hipcc_standin.main import HIP
     from rpl_testkit.requirements import require
 
     compiler = require("clang++-22")

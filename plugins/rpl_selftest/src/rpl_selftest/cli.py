@@ -156,7 +156,7 @@ def _print(output: Output, document: SelftestDocument, folder: Path) -> None:
     from rpl_selftest.archive import NAME, PAGE
     from rpl_selftest.page import summary
 
-    rows = [(line.check, line.outcome, line.expected, line.found) for line in document.lines]
+    rows = [(line.check, line.outcome + document.label, line.expected, line.found) for line in document.lines]
     output.table(("CHECK", "OUTCOME", "EXPECTED", "FOUND"), rows)
     output.line()
     for line in document.lines:
@@ -180,7 +180,7 @@ def _show(output: Output, path: Path, as_json: bool) -> int:
     listed = [(one["name"], f"{one['bytes']:,}", one["sha256"]) for one in _listed(parts)]
     output.table(("FILE", "BYTES", "SHA-256"), listed, right=("BYTES",))
     output.line()
-    rows = [(line.check, line.outcome, line.found) for line in document.lines]
+    rows = [(line.check, line.outcome + document.label, line.found) for line in document.lines]
     output.table(("CHECK", "OUTCOME", "FOUND"), rows)
     output.line()
     output.line(f"{document.product or document.device or 'no GPU'}, {document.date}: {summary(document)}")

@@ -49,6 +49,11 @@ class SelftestDocument(_Strict):
     lines: Annotated[tuple[LinePart, ...], Field(max_length=200)]
 
     @property
+    def label(self) -> str:
+        """What stands behind an outcome wherever it is shown: nothing but a measured one stands alone."""
+        return "" if self.origin == "measured" else f" ({self.origin or 'nothing recorded'})"
+
+    @property
     def about(self) -> str:
         """What the outcomes say something of, in words that no reader can take for more."""
         if self.origin == "measured":
