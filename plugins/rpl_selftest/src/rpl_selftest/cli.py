@@ -177,7 +177,7 @@ def _show(output: Output, path: Path, as_json: bool) -> int:
             {"schema_version": "1.0", "files": _listed(parts), "selftest": document.model_dump(mode="json")}
         )
         return 0
-    listed = [(one["name"], f"{one['bytes']:,}", one["sha256"]) for one in _listed(parts)]
+    listed = [(str(one["name"]), f"{one['bytes']:,}", str(one["sha256"])) for one in _listed(parts)]
     output.table(("FILE", "BYTES", "SHA-256"), listed, right=("BYTES",))
     output.line()
     rows = [(line.check, line.outcome + document.label, line.found) for line in document.lines]

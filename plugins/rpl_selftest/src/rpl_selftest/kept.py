@@ -69,9 +69,9 @@ def read_kept() -> Mapping[str, KeptResult]:
 
 def _result(device: str, entry: Any) -> KeptResult:
     refuted = tuple(readable(str(name), 40) for name in entry["refuted"])
-    facts = (readable(str(entry[key]), 20) for key in ("origin", "date"))
+    origin, date = (readable(str(entry[key]), 20) for key in ("origin", "date"))
     return KeptResult(
-        readable(device, 40), *facts, refuted, int(entry["confirmed"]), int(entry["not_possible"])
+        readable(device, 40), origin, date, refuted, int(entry["confirmed"]), int(entry["not_possible"])
     )
 
 
