@@ -111,6 +111,8 @@ def built(tmp_path_factory, native):
         moved = (kernel.bytes_moved or 0) // 2
         work = {field: counts[counter] // waves for field, counter in PER_WAVE.items()}
         work |= {"valu_per_wave": {**typed, "OTHER": other}, "read_bytes": moved, "write_bytes": moved}
+        # As few as there are: the stand-in takes no more than 2000 samples of a launch.
+        work |= {"busy_cus": min(waves, 304), "waves_per_busy_cu": 1.0}
         registers = -(-compiled[kernel.name].vgprs // 8) * 8
         models.append(
             {
