@@ -30,6 +30,7 @@ OWN_DISTRIBUTIONS = frozenset(
         "31c5767ec907bb61",
         "3304f52c4835bb64",
         "35a12ee08e3ffd58",
+        "44ce76cf8443c398",
         "4d84befbc61a20f5",
         "534b4b29336b3371",
         "74f8ef664028af64",
