@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,7 @@ def load_document(directory: Path, contract: DocumentContract, known: Iterable[A
     path = directory / f"{contract.name}.json"
     if not path.is_file():
         raise _missing(directory, contract.name, known)
+    _refuse_half_written(directory)
     read = read_regular(path, _MAX_DOCUMENT_BYTES)
     try:
         content = from_json(read)  # refuses halves of surrogate pairs, which nothing could write
@@ -135,6 +137,19 @@ def _why_unanalysed(directory: Path) -> tuple[str, str]:
     if manifest.recordings or any(entry.state == "complete" for entry in manifest.passes):
         return "the run was interrupted before its analysis", f"run `{analyze}`"
     return manifest.reason or "the run was stopped before its first pass ended", "profile again"
+
+
+def _refuse_half_written(directory: Path) -> None:
+    """Some documents may be those of an earlier analysis: together they would contradict each other."""
+    if not is_run_directory(directory):
+        return
+    with suppress(BadDataError):  # what needs the manifest says so
+        if load_manifest(directory).state == "recorded":
+            raise MissingError(
+                f"the documents of {directory} are not all written",
+                cause="rpl was killed while it wrote them",
+                next_step=f"run `rpl analyze {shlex.quote(str(directory))}`",
+            )
 
 
 def _require_known_version(path: Path, content: object) -> None:
