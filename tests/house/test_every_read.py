@@ -38,7 +38,7 @@ OPENINGS = {
     "rpl_core/files/atomic.py:_replace": OWN,
     "rpl_core/files/atomic.py:write_atomic": OWN,
     "rpl_core/files/digest.py:sha256_of": BLOCKS,
-    "rpl_core/run_directory/analysed.py:mark_complete": OWN,
+    "rpl_core/run_directory/analysed.py:_change_state": OWN,
     "rpl_core/plugins/entry_points.py:_entries": INSTALLED,
     "rpl_core/plugins/trial.py:_tried": SYSTEM,
     "rpl_core/process/launch.py:_open_repeatable_stdin": SYSTEM,
