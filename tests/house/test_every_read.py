@@ -140,6 +140,7 @@ OPENINGS = {
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/database.py:_refuse_super_journal": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/csv/sets.py:_edge_times": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/csv/tables.py:_opened": BLOCKS,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/foreign.py:_head": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/gzip_limits.py:BoundedGzip.__init__": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/gzip_limits.py:unpack": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/json/records.py:_opened": BLOCKS,

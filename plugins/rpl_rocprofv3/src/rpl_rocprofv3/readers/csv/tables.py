@@ -26,7 +26,7 @@ from rpl_rocprofv3.readers.csv.plain_rows import plain_rows
 from rpl_rocprofv3.readers.gzip_limits import GZIP_ERRORS, BoundedGzip, refuse_bomb, refuse_hollow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from _typeshed import WriteableBuffer
@@ -137,9 +137,17 @@ def csv_header(path: Path) -> tuple[str, ...]:
 
 
 def read_columns(
-    path: Path, *, integers: Sequence[str] = (), floats: Sequence[str] = (), texts: Sequence[str] = ()
+    path: Path,
+    *,
+    integers: Sequence[str] = (),
+    floats: Sequence[str] = (),
+    texts: Sequence[str] = (),
+    names: Callable[[Sequence[str]], Sequence[str]] = tuple,
 ) -> CsvColumns:
-    """Read the named columns that the file has. Raises ``BadDataError`` naming file and line."""
+    """Read the named columns that the file has. Raises ``BadDataError`` naming file and line.
+
+    ``names`` gives the names to go by for those in the header, of which there are as many.
+    """
     refuse_bomb(path)
     wanted = (integers, floats, texts)
     with _opened(path) as raw:
@@ -148,13 +156,13 @@ def read_columns(
         header = _plain_header(line) if ended else None
         builder = None
         if header is not None:
-            builder = _Builder(header, *wanted)
+            builder = _Builder(names(header), *wanted)
             taken = builder.add_blocks(rows, raw)
         lines = 0 if builder is None else 1 + builder.row_count
         with _Lines(io.BufferedReader(_Rest(taken, raw)), "utf-8", "replace", newline="") as text:
             reader = csv.reader(text)
             try:
-                builder = builder or _Builder(next(reader, []), *wanted)
+                builder = builder or _Builder(names(next(reader, [])), *wanted)
                 while chunk := list(islice(reader, _CHUNK_ROWS)):
                     builder.add(chunk)
             except csv.Error as error:
