@@ -29,7 +29,7 @@ class RanksAnalyzer(Analyzer):
             return AnalysisOutcome({RANKS: None})
         run, trace = chosen
         report = rank_report(trace, run, context.offered(COLLECTIVE_RULES))
-        ranks = len(report.ranks) + report.ranks_left_out
+        ranks = 0 if report is None else len(report.ranks) + report.ranks_left_out
         return AnalysisOutcome({RANKS: report}, (_many_ranks(ranks),) if ranks >= MANY_RANKS else ())
 
 
