@@ -33,13 +33,20 @@ if TYPE_CHECKING:
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["QUEUED_WAITS", "IdleTime", "Releases", "break_down", "find_releases", "sum_idle_time"]
+__all__ = [
+    *("IDLE_CAUSES", "QUEUED_WAITS", "IdleIntervals", "IdleTime", "Releases", "break_down", "find_releases"),
+    *("idle_intervals", "sum_idle_time"),
+]
 
 #: Kinds of edges that hold back work which the host has submitted already.
 QUEUED_WAITS = (EdgeKind.EVENT, EdgeKind.MEASURED_EVENT, EdgeKind.NULL_STREAM)
 #: An idle GPU starts what is queued within microseconds; what takes this long is no launch (chosen).
 _LATE_NS = 1_000_000
 
+
+#: What idle time is blamed on, in the order of the fields of ``IdlePart``.
+IDLE_CAUSES = ("host", "sync", "launch", "unattributed", "copying")
+_HOST, _SYNC, _LAUNCH, _UNATTRIBUTED, _COPYING = range(len(IDLE_CAUSES))
 
 _UNKNOWN = np.int64(np.iinfo(np.int64).min)
 
@@ -202,8 +209,7 @@ def _blamed(
 
     Adds the time in each function to ``in_calls``, whose last entry is for calls without one.
     """
-    woken = np.clip(releases.woken_ns[ender], begin_ns, end_ns)
-    submitted = np.clip(releases.submitted_ns[ender], woken, end_ns)
+    woken, submitted = _turns(begin_ns, end_ns, ender, releases)
     queued = end_ns - submitted
     known = releases.submitted_ns[ender] >= 0
     held = releases.held[ender]
@@ -223,3 +229,55 @@ def _blamed(
         int(queued[~known & ~held].sum() + behind[known & ~held].sum()),
         copying_woken + copying_host,
     )
+
+
+def _turns(
+    begin_ns: Int64Column, end_ns: Int64Column, ender: Int64Column, releases: Releases
+) -> tuple[Int64Column, Int64Column]:
+    """When in each gap the thread came back from its wait, and when it called the launch."""
+    woken = np.clip(releases.woken_ns[ender], begin_ns, end_ns)
+    return woken, np.clip(releases.submitted_ns[ender], woken, end_ns)
+
+
+@frozen(eq=False)
+class IdleIntervals:
+    """Idle time cut where its cause changes, in time order. ``node`` ended the gap, ``cause`` indexes
+    ``IDLE_CAUSES``."""
+
+    node: Int64Column
+    cause: Int64Column
+    begin_ns: Int64Column
+    end_ns: Int64Column
+
+
+def idle_intervals(
+    begin_ns: Int64Column, end_ns: Int64Column, releases: Releases, rows: Int64Column | None = None
+) -> IdleIntervals:
+    """What ``sum_idle_time`` adds up, interval by interval; the arguments are the same."""
+    busy_until = np.maximum.accumulate(end_ns)
+    ender = np.flatnonzero(begin_ns[1:] > busy_until[:-1]) + 1
+    node = ender if rows is None else rows[ender]
+    since, until = busy_until[ender - 1], begin_ns[ender]
+    woken, submitted = _turns(since, until, node, releases)
+    gaps = np.arange(ender.size)
+    gap, time, copies = [gaps] * 3, [since, woken, submitted], [np.zeros(ender.size, np.int64)] * 3
+    for piece in () if releases.host is None else releases.host.pieces(node, since, until):
+        of = np.flatnonzero(piece.copies & (piece.call_begin_ns < submitted[piece.gap]))
+        start = np.maximum(piece.call_begin_ns[of], since[piece.gap[of]])
+        stop = np.minimum(start + piece.ns[of], submitted[piece.gap[of]])
+        one = np.ones(of.size, np.int64)
+        gap, time, copies = [*gap, *[piece.gap[of]] * 2], [*time, start, stop], [*copies, one, -one]
+    at, place, change = np.concatenate(time), np.concatenate(gap), np.concatenate(copies)
+    order = np.lexsort((at, place))
+    at, place, copying = at[order], place[order], np.cumsum(change[order]) > 0
+    last = place != np.append(place[1:], -1)
+    end = np.where(last, until[place], np.append(at[1:], 0))
+    queued = np.where(releases.submitted_ns[node] >= 0, _LAUNCH, _UNATTRIBUTED)
+    queued[releases.held[node]] = _SYNC
+    cause = np.where(at < woken[place], _SYNC, np.where(at < submitted[place], _HOST, queued[place]))
+    cause[copying] = _COPYING
+    some = end > at
+    at, end, place, cause = at[some], end[some], place[some], cause[some]
+    opens = np.flatnonzero((np.diff(place, prepend=-1) != 0) | (np.diff(cause, prepend=-1) != 0))
+    ends = np.append(opens[1:], place.size) - 1 if place.size else opens
+    return IdleIntervals(node[place[opens]], cause[opens], at[opens], end[ends])
