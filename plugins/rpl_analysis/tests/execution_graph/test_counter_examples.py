@@ -9,6 +9,11 @@ import attrs
 import pytest
 
 from rpl_analysis.execution_graph.build import execution_graph
+from rpl_analysis.execution_graph.dependencies.all_edges import find_dependencies
+from rpl_analysis.execution_graph.graph.nodes import work_nodes
+from rpl_analysis.execution_graph.results.domain import machine_domains
+from rpl_analysis.execution_graph.results.host_timeline import host_timeline
+from rpl_analysis.execution_graph.results.time_spent import IDLE_CAUSES, find_releases, idle_intervals
 from rpl_core.model.trace import Trace
 from rpl_testkit.programs import RecordedProgram
 
@@ -105,6 +110,24 @@ def test_waiting_for_the_return_of_a_synchronisation_is_not_blamed_on_the_host(p
     assert attrs.astuple(graph.breakdown) == (20_000, 0, 9_000, 5_000, 6_000)
 
 
+@pytest.mark.parametrize(
+    ("begin", "until", "is_copy", "launch_ns", "unrecorded_ns"),
+    [
+        (1_020, 22, False, 999_000, 0),
+        (2_022, 22, False, 1_000, 2_000_000),
+        (2_022, 2_000, False, 2_001_000, 0),  # the launch loads code first
+        (2_022, 2_040, True, 0, 2_001_000),  # the call that copies returns when it has copied
+    ],
+)
+def test_what_starts_long_after_its_launch_waited_for_something_unrecorded(
+    program, begin, until, is_copy, launch_ns, unrecorded_ns
+) -> None:
+    program.launch("A", 0, 10, stream=1)
+    program.launch("B", begin, begin + 10, stream=1, at_us=21, until_us=until, is_copy=is_copy)
+    idle = attrs.astuple(_graph(program).clock_domains[0].idle)
+    assert idle == (11_000, 0, launch_ns, unrecorded_ns, 0)
+
+
 def _idle_calls(graph) -> dict:
     return {call.name: call.idle_ns for call in graph.clock_domains[0].idle_calls}
 
@@ -141,6 +164,24 @@ def test_a_wait_behind_an_asynchronous_copy_without_recorded_copies_is_probably_
     idle = _graph(program).clock_domains[0].idle
     # Half a us of the first wait lies between its calls.
     assert (idle.copying_ns, idle.sync_ns) == (5_500, 6_500)
+    cut = _idle_intervals(program)
+    assert [(cause, until - since) for cause, since, until in cut if since < 30_000] == [
+        *(("copying", 1_000), ("sync", 500), ("copying", 4_500), ("host", 5_000), ("launch", 9_000)),
+    ]
+    for number, cause in enumerate(IDLE_CAUSES):
+        assert sum(end - begin for name, begin, end in cut if name == cause) == attrs.astuple(idle)[number]
+
+
+def _idle_intervals(program) -> list[tuple[str, int, int]]:
+    """Cause, begin and end from the begin of the first work on."""
+    trace = program.trace()
+    nodes = work_nodes(trace, include_copies=True)
+    dependencies = find_dependencies(trace, nodes)
+    (domain,) = machine_domains(trace, nodes, dependencies)
+    releases = find_releases(domain, host_timeline(trace, domain, dependencies.program))
+    found = idle_intervals(nodes.begin_ns, nodes.end_ns, releases)
+    begin, end = (column - nodes.begin_ns[0] for column in (found.begin_ns, found.end_ns))
+    return [(IDLE_CAUSES[c], b, e) for c, b, e in zip(found.cause, begin.tolist(), end.tolist(), strict=True)]
 
 
 def test_where_copies_are_recorded_waiting_for_them_is_no_guess(program) -> None:

@@ -49,6 +49,7 @@ def rpl_exporters() -> tuple[Exporter, ...]:
     return (
         exporters.PerfettoExporter(),
         exporters.CsvExporter(),
+        exporters.ParquetExporter(),
         exporters.SpeedscopeExporter(),
         exporters.GraphmlExporter(),
         exporters.DotExporter(),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import xml.etree.ElementTree as ET
 
 import pytest
 
+from rpl_report.export.csv_rows import COLUMNS
 from rpl_report.timeline.range_lanes import split_overlaps
 
 
@@ -29,7 +31,10 @@ def test_dot_of_a_file_is_that_of_its_documents(demo_run, rpl_cli):
 def test_a_file_gives_the_same_rows_as_its_run(demo_run, rpl_cli):
     (database,) = (demo_run / ".rocpd_profile").rglob("*.db")
     of_run = rpl_cli("export", "--format", "csv", demo_run).assert_ok().stdout
-    assert rpl_cli("export", "--format", "csv", database).assert_ok().stdout == of_run
+    of_file = rpl_cli("export", "--format", "csv", database).assert_ok().stdout
+    width = len(COLUMNS)  # behind them are counters, which other files of the run hold
+    rows = [[row[:width] for row in csv.reader(text.splitlines())] for text in (of_file, of_run)]
+    assert rows[0] == rows[1]
 
 
 @pytest.mark.data

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import defaultdict
 
+import attrs
 import numpy as np
 import pytest
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
 
 from rpl_analysis.counters.by_dispatch import counters_by_dispatch
+from rpl_core.model.calls import RANGES, HostRange
 from rpl_core.model.recording import Recording
 from rpl_report.export.perfetto_trace import to_perfetto
 from rpl_report.export.source import ExportedRun
 from rpl_report.export.varint_stamps import placeholder, stamp_messages, varint_width
 from rpl_report.timeline.work import timed_work
 from rpl_testkit.traces import TracedDispatch, make_trace
-
-try:
-    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
-except ImportError:
-    messages = None
-
-needs_perfetto = pytest.mark.skipif(messages is None, reason="needs perfetto: the package is not installed")
 
 
 class Read:
@@ -77,13 +72,11 @@ def exported(demo_run, tmp_path_factory):
     return Read(target.read_bytes())
 
 
-@needs_perfetto
 def test_streams_hold_the_recorded_slices(exported, recorded_work):
     found = sorted((begin, end, name) for name, begin, end, _ in exported.named("stream"))
     assert found == sorted((begin, end, name) for name, begin, end, _ in recorded_work)
 
 
-@needs_perfetto
 def test_tracks_belong_to_their_process_and_thread(exported, recorded):
     (pid,) = {row[0] for row in recorded("SELECT pid FROM processes")}
     processes = [t for t in exported.tracks.values() if t.HasField("process")]
@@ -94,14 +87,12 @@ def test_tracks_belong_to_their_process_and_thread(exported, recorded):
     assert [t.thread.pid for t in threads] == [pid]
 
 
-@needs_perfetto
 def test_host_threads_hold_the_api_calls(exported, recorded):
     calls = recorded("SELECT name, start, end FROM regions WHERE category LIKE 'HIP%'")
     found = sorted((begin, end, name) for name, begin, end, _ in exported.named("HIP calls"))
     assert found == sorted((begin, end, name) for name, begin, end in calls)
 
 
-@needs_perfetto
 def test_critical_path_is_a_track_of_its_own(exported, demo_run):
     dag = json.loads((demo_run / "dag.json").read_text())
     path = exported.named("Critical path")
@@ -109,7 +100,6 @@ def test_critical_path_is_a_track_of_its_own(exported, demo_run):
     assert len(path) == sum(segment["nodes"] for segment in dag["segments"])
 
 
-@needs_perfetto
 def test_slices_carry_slack_and_path(exported, demo_run):
     dag = json.loads((demo_run / "dag.json").read_text())
     slack = defaultdict(list)
@@ -122,7 +112,6 @@ def test_slices_carry_slack_and_path(exported, demo_run):
         assert min(slack[symbol["name"]]) == symbol["min_slack_ns"]
 
 
-@needs_perfetto
 def test_flows_join_a_launch_with_what_it_launched(exported):
     joined = [sorted(tracks) for tracks in exported.flows.values() if len(tracks) > 1]
     assert joined
@@ -131,7 +120,6 @@ def test_flows_join_a_launch_with_what_it_launched(exported):
         assert all(track.startswith("GPU") for track in tracks[:-1])
 
 
-@needs_perfetto
 def test_touching_and_empty_slices_keep_their_order(rpl_make_rocpd, rpl_cli, tmp_path):
     recording = rpl_make_rocpd([("a", 100, 200), ("b", 200, 200), ("c", 200, 300), ("d", 300, 301)])
     rpl_cli("export", "--format", "perfetto", "-o", tmp_path / "t", recording).assert_ok()
@@ -144,7 +132,6 @@ def test_touching_and_empty_slices_keep_their_order(rpl_make_rocpd, rpl_cli, tmp
     ]
 
 
-@needs_perfetto
 def test_overlapping_slices_get_tracks_of_their_own(rpl_make_rocpd, rpl_cli, tmp_path):
     recording = rpl_make_rocpd([("a", 100, 500), ("b", 200, 300), ("c", 250, 700)])
     rpl_cli("export", "--format", "perfetto", "-o", tmp_path / "t", recording).assert_ok()
@@ -155,7 +142,6 @@ def test_overlapping_slices_get_tracks_of_their_own(rpl_make_rocpd, rpl_cli, tmp
     ]
 
 
-@needs_perfetto
 @pytest.mark.parametrize("name", ["</script>", "\x1b[0m", "n" * 2048])
 def test_any_name_is_kept_without_control_characters(name, rpl_make_rocpd, rpl_cli, tmp_path):
     recording = rpl_make_rocpd([(name, 100, 200)])
@@ -164,14 +150,12 @@ def test_any_name_is_kept_without_control_characters(name, rpl_make_rocpd, rpl_c
     assert found == {name.replace("\x1b", "\\x1b")}
 
 
-@needs_perfetto
 def test_the_same_recording_gives_the_same_bytes(demo_run, rpl_cli, tmp_path):
     for name in ("one", "two"):
         rpl_cli("export", "--format", "perfetto", "-o", tmp_path / name, demo_run).assert_ok()
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-@needs_perfetto
 @pytest.mark.parametrize("largest", [0, 127, 128, 2**31, 2**56 - 1, 2**56, 2**63 - 1])
 def test_stamped_numbers_are_read_back(largest):
     width = varint_width(largest)
@@ -186,7 +170,6 @@ def test_stamped_numbers_are_read_back(largest):
         assert read.timestamp == value
 
 
-@needs_perfetto
 @pytest.mark.parametrize("count", [1, 40, 130, 400])
 def test_any_number_of_streams_and_kernels_can_be_stamped(count):
     """Widths of placeholders depend on the largest values, and none may be taken for another one."""
@@ -195,7 +178,6 @@ def test_any_number_of_streams_and_kernels_can_be_stamped(count):
     assert sorted(each[0] for each in read.named("stream")) == sorted(f"k{i}" for i in range(count))
 
 
-@needs_perfetto
 def test_a_placeholder_that_is_not_there_is_an_error():
     packet = messages.TracePacket()
     packet.timestamp = 5
@@ -203,15 +185,6 @@ def test_a_placeholder_that_is_not_there_is_an_error():
         stamp_messages(packet, {(3, 1): np.array([1])})
 
 
-def test_without_the_package_the_message_says_how_to_get_it(demo_run, rpl_cli, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "perfetto.protos.perfetto.trace", None)
-    target = tmp_path / "t"
-    outcome = rpl_cli("export", "--format", "perfetto", "-o", target, demo_run).assert_exit(69)
-    assert "pip install 'rpl-report[perfetto]'" in outcome.stderr
-    assert not target.exists()
-
-
-@needs_perfetto
 def test_counters_of_the_passes_are_steps_beside_the_slices():
     counted = make_trace(
         [
@@ -239,14 +212,12 @@ def test_counters_of_the_passes_are_steps_beside_the_slices():
     }
 
 
-@needs_perfetto
 def test_a_dispatch_of_another_geometry_has_no_counters():
     counted = make_trace([TracedDispatch("a", 0, 900, grid=(512, 1, 1), counters={"TCC_HIT": 1.0})])
     timed = make_trace([TracedDispatch("a", 100, 200)])
     assert np.isnan(counters_by_dispatch(Recording((timed, counted)), timed)["TCC_HIT"]).all()
 
 
-@needs_perfetto
 def test_counters_are_children_of_their_process_and_change_no_slice(exported, recorded_work):
     tracks = [t for t in exported.tracks.values() if t.HasField("counter")]
     (process,) = [t.uuid for t in exported.tracks.values() if t.HasField("process")]
@@ -255,10 +226,47 @@ def test_counters_are_children_of_their_process_and_change_no_slice(exported, re
     assert len(exported.counters["SQ_WAVES (counter passes)"]) > len(recorded_work) // 2
 
 
-@needs_perfetto
 def test_too_many_steps_leave_counters_out_and_say_so(monkeypatch):
     monkeypatch.setattr("rpl_report.export.counter_tracks.MOST_STEPS", 3)
     timed = make_trace([TracedDispatch("a", 100, 200)])
     content = Read(to_perfetto(timed_work(timed), {name: np.ones(1) for name in "XYZ"}))
     assert list(content.counters) == ["X (counter passes)"]
     assert any(t.name.startswith("2 more counters left out") for t in content.tracks.values())
+
+
+def test_idle_time_of_each_gpu_is_cut_by_cause_and_lies_between_its_work(exported, demo_run):
+    dag = json.loads((demo_run / "dag.json").read_text())
+    (device,) = dag["devices"]
+    idle = exported.named("· idle")
+    spent = {f"idle: {cause[:-3]}": ns for cause, ns in device["idle"].items() if ns}
+    assert {name: sum(e - b for n, b, e, _ in idle if n == name) for name, *_ in idle} == spent
+    work = sorted((begin, end) for _, begin, end, _ in exported.named("stream"))
+    gaps, reached = [], work[0][1]
+    for begin, end in work:
+        if begin > reached:
+            gaps.append((reached, begin))
+        reached = max(reached, end)
+    cuts = sorted((begin, end) for _, begin, end, _ in idle)
+    joined = [cuts[0]]
+    for begin, end in cuts[1:]:
+        joined[-1:] = [(joined[-1][0], end)] if begin == joined[-1][1] else [joined[-1], (begin, end)]
+    assert joined == gaps
+
+
+def test_processes_of_several_ranks_say_which_they_are():
+    rows = [TracedDispatch("a", 100 * i, 100 * i + 50, process=i % 2) for i in range(6)]
+    trace = make_trace(rows, machines=("node", "node"))
+    read = Read(to_perfetto(timed_work(trace, with_idle=True)))
+    named = {t.process.pid: t.process.process_name for t in read.tracks.values() if t.HasField("process")}
+    assert named == {100: "rank 0", 101: "rank 1"}
+    (idle,) = (t for t in read.tracks.values() if "idle" in t.name)
+    assert not idle.HasField("parent_uuid"), "the GPU belongs to both"
+
+
+def test_ranges_are_tracks_of_their_thread():
+    trace = make_trace([("a", 100, 200), ("b", 300, 400)])
+    marked = (HostRange("outer", "guid-0", 100, 7, 50, 450), HostRange("in", "guid-0", 100, 7, 60, 90))
+    read = Read(to_perfetto(timed_work(attrs.evolve(trace, extras={RANGES: marked}))))
+    assert [each[:3] for each in read.named("ranges of thread 7 (inside 1)")] == [("in", 60, 90)]
+    found = {t.name: s[0][:3] for uuid, s in read.slices.items() if "ranges" in (t := read.tracks[uuid]).name}
+    assert found["ranges of thread 7"] == ("outer", 50, 450)

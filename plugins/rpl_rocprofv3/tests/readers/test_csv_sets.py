@@ -132,3 +132,23 @@ def test_rows_of_one_pass_that_share_a_counter_are_instances(tmp_path, read, cod
     (trace,) = read(tmp_path)
     assert trace.counters.instance.tolist() == [0, 1]
     assert codes(trace)["counter.several_rows"] == 1
+
+
+def test_a_renamed_kernel_trace_is_known_by_its_header(write, tmp_path, read, claim):
+    write("run A.csv", (10, 20), (50, 60))
+    (trace,) = read(tmp_path)
+    assert trace.dispatches.begin_ns.tolist() == [10, 50]
+    (tmp_path / "other.csv").write_text("kind,name\nKERNEL_DISPATCH,k\n")
+    (found,) = claim(tmp_path)
+    assert [path.name for path in found.paths] == ["run A.csv"]
+
+
+def test_a_renamed_counter_table_is_known_by_its_header(tmp_path, read):
+    (tmp_path / "waves.csv").write_text(
+        '"Correlation_Id","Dispatch_Id","Agent_Id","Queue_Id","Process_Id","Thread_Id","Grid_Size","Kernel_Id",'
+        '"Kernel_Name","Workgroup_Size","LDS_Block_Size","Scratch_Size","VGPR_Count","SGPR_Count","Counter_Name",'
+        '"Counter_Value","Start_Timestamp","End_Timestamp"\n'
+        '1,1,"Agent 4",1,9,9,64,1,"k",64,0,0,8,16,"SQ_WAVES",1.0,100,200\n'
+    )
+    (trace,) = read(tmp_path)
+    assert (trace.counter_names, trace.counters.value.tolist()) == (("SQ_WAVES",), [1.0])

@@ -163,3 +163,57 @@ def test_a_database_that_is_none_of_a_reader_when_it_is_read_is_refused(rpl_make
     (rpd,) = [reader for reader in all_readers() if reader.name == "rpd"]
     with pytest.raises(ForeignFileError, match="rocpd"):
         rpd.read(InputSet("rpd", "rpd", (path,)))
+
+
+_ROCPROF = (
+    '{ "traceEvents":[{}\n,{"args":{"name":"2 CPU HIP API"},"ph":"M","pid":2,"name":"process_name"}\n]}'
+)
+_CHROME = (
+    '{"otherData": {}, "traceEvents": [{"ph": "X", "name": "f", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]}'
+)
+_JAX = '{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},\n"traceEvents":[{"ph":"M","pid":3}]}'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("run.pftrace", "\n\x04", "Perfetto trace"),
+        ("run.perfetto-trace.gz", "\n\x04", "Perfetto trace"),
+        ("report1.nsys-rep", "x", "Nsight Systems"),
+        ("kernels.ncu-rep", "x", "Nsight Compute"),
+        ("host.xplane.pb", "x", "JAX"),
+        ("results.json", _ROCPROF, "rocprof v1 or v2"),
+        ("app.json", _CHROME, "Chrome trace"),
+        ("events.json.gz", '[{"name":"f","ph":"X","ts":1,"dur":2}]', "Chrome trace"),
+        ("host.trace.json.gz", _JAX, "JAX"),
+    ],
+)
+def test_files_of_other_tools_are_named_with_what_to_do(tmp_path, rpl_cli, name, content, says):
+    path = tmp_path / name
+    data = content.encode()
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    outcome = rpl_cli("analyze", path).assert_exit(65)
+    assert says in outcome.stderr
+    assert "Next: " in outcome.stderr
+    assert "\n" not in outcome.stderr.strip()
+
+
+def test_an_export_of_nsight_systems_is_named(tmp_path, claim):
+    path = database(
+        tmp_path / "report1.sqlite",
+        "CREATE TABLE StringIds (id INTEGER, value TEXT)",
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER)",
+    )
+    assert "Nsight Systems" in only(claim(path)).refusal
+
+
+def test_a_torch_trace_is_left_to_its_reader(tmp_path, claim):
+    path = tmp_path / "rank0.pt.trace.json"
+    path.write_text('{"schemaVersion": 1, "deviceProperties": [], "traceEvents": [{"ph": "X", "ts": 1}]}')
+    assert claim(path) == []
+
+
+def test_in_a_folder_what_can_be_read_is_read_beside_them(rpl_make_rocpd, rpl_cli, tmp_path):
+    recording = rpl_make_rocpd([("k", 100, 200)])
+    (recording.parent / "view.pftrace").write_bytes(b"x")
+    rpl_cli("analyze", recording.parent, "-o", tmp_path / "run").assert_ok()

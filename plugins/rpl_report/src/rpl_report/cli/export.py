@@ -65,8 +65,8 @@ def export(
 ) -> None:
     """Write a run (default: the latest) or recorded files for other programs.
 
-    perfetto, csv and speedscope hold every dispatch and copy of the timing run with the median runtime, and
-    the critical path; graphml and dot hold the kernels and the dependencies between them.
+    perfetto, csv, parquet and speedscope hold every dispatch and copy of the timing run with the median
+    runtime, and the critical path; graphml and dot hold the kernels and the dependencies between them.
 
     \b
     rpl export --format perfetto -o run.pftrace rpl-runs/latest

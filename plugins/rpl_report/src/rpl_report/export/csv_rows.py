@@ -1,67 +1,66 @@
-"""``csv``: one row per dispatch and copy, in time order, with its slack and whether it is critical."""
+"""``csv`` and ``parquet``: a row per dispatch and copy, by time: resources, path, idle time, counters."""
 
 from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rpl_core.text.safety import readable
+from rpl_analysis.execution_graph.results.time_spent import IDLE_CAUSES
+from rpl_core.errors import MissingError
+from rpl_core.text.safety import encodable, readable
 from rpl_report.timeline.lanes import identify_lane
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from rpl_core.model.trace import Float64Column
     from rpl_report.timeline.work import TimedWork
 
-__all__ = ["CSV_COLUMNS", "cell_text", "to_csv"]
+    Int64Column = NDArray[np.int64]
+    #: Cells of one column; ``None`` where the recording says nothing.
+    Cells = Sequence[str | int | float | None]
 
-#: Times in ns as recorded; a cell is empty where the recording says nothing.
-CSV_COLUMNS = (
-    "machine",
-    "process",
-    "gpu",
-    "stream",
-    "queue",
-    "kind",
-    "dispatch_id",
-    "correlation_id",
-    "name",
-    "begin_ns",
-    "end_ns",
-    "duration_ns",
-    "slack_ns",
-    "on_path",
+__all__ = ["COLUMNS", "cell_text", "to_csv", "to_parquet"]
+
+#: Times in ns as recorded. Behind them stand two columns per counter, ``NAME`` and ``NAME_per_s``.
+COLUMNS = (
+    *("machine", "process", "gpu", "stream", "queue", "kind", "dispatch_id", "correlation_id", "name"),
+    *("begin_ns", "end_ns", "duration_ns", "slack_ns", "on_path"),
+    *("idle_before_ns", "idle_cause", *(f"idle_{cause}_ns" for cause in IDLE_CAUSES)),
+    *("vgpr", "accum_vgpr", "sgpr", "lds_bytes", "scratch_bytes"),
+    *("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
 )
 
 
-def to_csv(work: TimedWork) -> bytes:
-    """RFC 4180 with line feeds; see ``_cell`` for what becomes of names."""
-    nodes, trace = work.nodes, work.trace
-    copies = nodes.is_copy.tolist()
-    columns = (
-        _texts([cell_text(process.node) for process in trace.processes], nodes.process),
-        _texts([str(process.pid) for process in trace.processes], nodes.process),
-        *_lane_columns(work),
-        ["copy" if is_copy else "kernel" for is_copy in copies],
-        _numbers(_dispatch_ids(work)),
-        _numbers(nodes.correlation_id),
-        _texts([cell_text(name) for name in nodes.symbol_names], nodes.symbol),
-        nodes.begin_ns.tolist(),
-        nodes.end_ns.tolist(),
-        nodes.duration_ns().tolist(),
-        work.slack_ns.tolist(),
-        work.on_path().astype(np.int8).tolist(),
-    )
+def to_csv(work: TimedWork, counters: Mapping[str, Float64Column]) -> bytes:
+    """RFC 4180 with line feeds; see ``cell_text`` for what becomes of names. Unknown is an empty cell."""
+    columns = _columns(work, counters, cell_text)
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
-    writer.writerows(zip(*columns, strict=True))
+    writer.writerow([cell_text(name) for name in columns])
+    writer.writerows(zip(*columns.values(), strict=True))
     return text.getvalue().encode("utf-8")
+
+
+def to_parquet(work: TimedWork, counters: Mapping[str, Float64Column]) -> bytes:
+    """The same table with types. Raises ``MissingError`` without pyarrow, which not everybody installs."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingError(
+            "the format parquet needs the package pyarrow, which is not installed",
+            next_step="pip install 'rpl-report[parquet]', or use --format csv",
+        ) from None
+    columns = _columns(work, counters, encodable)
+    sink = io.BytesIO()
+    parquet.write_table(pa.table(columns), sink)
+    return sink.getvalue()
 
 
 def cell_text(text: str) -> str:
@@ -70,28 +69,86 @@ def cell_text(text: str) -> str:
     return f"'{safe}" if safe.startswith(("=", "+", "-", "@")) else safe
 
 
-def _texts(texts: Sequence[str], index: NDArray[np.integer]) -> list[str]:
-    return [texts[i] for i in index.tolist()]
+def _columns(work: TimedWork, counters: Mapping[str, Float64Column], shown: Any) -> dict[str, Cells]:
+    """The cells by column name; ``shown`` makes a text of the recording fit the format."""
+    nodes, trace = work.nodes, work.trace
+    row = np.where(nodes.is_copy, -1, nodes.row)
+    duration = nodes.duration_ns()
+    cells: tuple[Cells, ...] = (
+        _texts([shown(process.node) for process in trace.processes], nodes.process),
+        _texts([process.pid for process in trace.processes], nodes.process),
+        *_lane_columns(work),
+        _texts(["kernel", "copy"], nodes.is_copy.astype(np.int64)),
+        _numbers(_of_dispatch(row, trace.dispatches.dispatch_id)),
+        _numbers(nodes.correlation_id),
+        _texts([shown(name) for name in nodes.symbol_names], nodes.symbol),
+        nodes.begin_ns.tolist(),
+        nodes.end_ns.tolist(),
+        duration.tolist(),
+        work.slack_ns.tolist(),
+        work.on_path().astype(np.int8).tolist(),
+        *_idle_columns(work),
+        *_resources(work, row),
+    )
+    columns = dict(zip(COLUMNS, cells, strict=True))
+    for name, values in counters.items():
+        value = np.append(values, np.nan)[row]  # copies have row -1
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = np.where(duration > 0, value / (duration / 1e9), np.nan)
+        label = shown(name)
+        while label in columns or f"{label}_per_s" in columns:
+            label += "_"  # a name that a column has already
+        columns |= {label: _floats(value), f"{label}_per_s": _floats(rate)}
+    return columns
 
 
-def _numbers(values: NDArray[np.integer]) -> list[int | str]:
-    return ["" if value < 0 else value for value in values.tolist()]
+def _texts(texts: Sequence[Any], index: NDArray[np.integer]) -> Cells:
+    return [texts[i] if i >= 0 else None for i in index.tolist()]
 
 
-def _lane_columns(work: TimedWork) -> tuple[list[str], list[str], list[str]]:
+def _numbers(values: NDArray[np.integer]) -> Cells:
+    return [None if value < 0 else value for value in values.tolist()]
+
+
+def _floats(values: Float64Column) -> Cells:
+    return [None if value != value else value for value in values.tolist()]
+
+
+def _of_dispatch(row: Int64Column, column: NDArray[np.integer]) -> Int64Column:
+    """Values of dispatches for the nodes, -1 for copies."""
+    return np.where(row >= 0, np.append(column, -1)[row], -1)
+
+
+def _lane_columns(work: TimedWork) -> tuple[Cells, Cells, Cells]:
     """GPU, stream and queue of every node."""
     identities = [identify_lane(work, lane) for lane in range(len(work.nodes.lanes))]
-    gpu = ["" if each.agent is None else str(each.agent) for each in identities]
-    ids = ["" if each.id is None else str(each.id) for each in identities]
-    stream = ["" if each.by_queue else text for each, text in zip(identities, ids, strict=True)]
-    queue = [text if each.by_queue else "" for each, text in zip(identities, ids, strict=True)]
+    gpu = [each.agent for each in identities]
+    stream = [None if each.by_queue else each.id for each in identities]
+    queue = [each.id if each.by_queue else None for each in identities]
     lane = work.nodes.lane
     return _texts(gpu, lane), _texts(stream, lane), _texts(queue, lane)
 
 
-def _dispatch_ids(work: TimedWork) -> NDArray[np.int64]:
-    nodes = work.nodes
-    ids = np.full(len(nodes), -1, dtype=np.int64)
-    own = ~nodes.is_copy
-    ids[own] = work.trace.dispatches.dispatch_id[nodes.row[own]]
-    return ids
+def _idle_columns(work: TimedWork) -> list[Cells]:
+    """How long the GPU had idled when the node began, the cause that took most of it, and each cause."""
+    spent = np.zeros((len(IDLE_CAUSES), len(work.nodes)), dtype=np.int64)
+    for idle in work.idle:
+        each = idle.intervals
+        np.add.at(spent, (each.cause, each.node), each.end_ns - each.begin_ns)
+    total = spent.sum(axis=0)
+    cause = np.where(total > 0, spent.argmax(axis=0), -1)
+    return [total.tolist(), _texts(IDLE_CAUSES, cause), *(part.tolist() for part in spent)]
+
+
+def _resources(work: TimedWork, row: Int64Column) -> list[Cells]:
+    """Registers, LDS, scratch and geometry of the dispatches."""
+    trace, dispatches = work.trace, work.trace.dispatches
+    registers = [(k.arch_vgpr, k.accum_vgpr, k.sgpr) for k in trace.kernels]
+    table = np.array([[-1 if n is None else n for n in each] for each in registers], np.int64).reshape(-1, 3)
+    kernel, shape = _of_dispatch(row, dispatches.kernel), _of_dispatch(row, dispatches.shape)
+    shapes = trace.shapes
+    sizes = (shapes.lds_bytes, shapes.scratch_bytes, *shapes.grid.T, *shapes.workgroup.T)
+    return [
+        *(_numbers(_of_dispatch(kernel, column)) for column in table.T),
+        *(_numbers(_of_dispatch(shape, column)) for column in sizes),
+    ]

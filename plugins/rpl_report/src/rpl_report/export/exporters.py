@@ -1,4 +1,4 @@
-"""The formats that rpl-report brings: three from the recording, two from dag.json."""
+"""The formats that rpl-report brings: four from the recording, two from dag.json."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ if TYPE_CHECKING:
 
     from rpl_report.export.source import ExportedRun
 
-__all__ = ["CsvExporter", "DotExporter", "GraphmlExporter", "PerfettoExporter", "SpeedscopeExporter"]
+__all__ = [
+    *("CsvExporter", "DotExporter", "GraphmlExporter", "ParquetExporter", "PerfettoExporter"),
+    "SpeedscopeExporter",
+]
 
 
 class PerfettoExporter(Exporter):
     name = "perfetto"
-    summary = "streams, host threads, counters and the critical path, for ui.perfetto.dev"
+    summary = "streams, host threads, ranges, counters, idle time and the critical path, for ui.perfetto.dev"
     suffix = ".pftrace"
     binary = True
 
@@ -30,14 +33,27 @@ class PerfettoExporter(Exporter):
 
 class CsvExporter(Exporter):
     name = "csv"
-    summary = "one row per dispatch and copy, for spreadsheets and scripts"
+    summary = "one row per dispatch and copy with resources and counters, for spreadsheets"
     suffix = ".csv"
 
     def export(self, request: ExportRequest) -> bytes:
         run = _run(request)
         from rpl_report.export.csv_rows import to_csv
 
-        return to_csv(run.work)
+        return to_csv(run.work, run.counters())
+
+
+class ParquetExporter(Exporter):
+    name = "parquet"
+    summary = "the rows of csv with types, for data frames"
+    suffix = ".parquet"
+    binary = True
+
+    def export(self, request: ExportRequest) -> bytes:
+        run = _run(request)
+        from rpl_report.export.csv_rows import to_parquet
+
+        return to_parquet(run.work, run.counters())
 
 
 class SpeedscopeExporter(Exporter):

@@ -1,4 +1,5 @@
-"""``perfetto``: a trace for ui.perfetto.dev: streams by process, host threads, counters, critical path.
+"""``perfetto``: a trace for ui.perfetto.dev: streams by process, host threads, counters, critical path,
+idle time of each GPU.
 
 Tracks and names are messages of the perfetto package; slices, of which there are millions, are stamped
 from one message per kind (see ``varint_stamps``).
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rpl_analysis.execution_graph.results.time_spent import IDLE_CAUSES
 from rpl_analysis.phases.report import ranges_by_name
-from rpl_core.errors import MissingError
 from rpl_core.text.safety import encodable, printable
 from rpl_core.values import frozen
 from rpl_report.export.counter_tracks import counter_tracks, describe_counters
@@ -19,6 +20,7 @@ from rpl_report.export.perfetto_tracks import (
     ProcessTrack,
     SliceTrack,
     api_tracks,
+    idle_tracks,
     path_track,
     process_tracks,
     range_tracks,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_core.model.trace import Float64Column, Trace
+    from rpl_core.model.trace import Float64Column
     from rpl_report.export.counter_tracks import CounterTrack
     from rpl_report.timeline.work import TimedWork
 
@@ -46,42 +48,34 @@ _FIRST_TRACK = 1 << 21
 
 
 def to_perfetto(work: TimedWork, counters: Mapping[str, Float64Column] | None = None) -> bytes:
-    """A serialised ``perfetto.protos.Trace``. Raises ``MissingError`` without the perfetto package.
+    """A serialised ``perfetto.protos.Trace``.
 
     Times are as recorded on one machine; on several each begins at 0, since their clocks do not compare.
     ``counters`` are values per dispatch of the trace, NaN where unknown.
     """
-    messages = _messages()
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
+
     shift = work.origin_ns if len(work.machines) > 1 else np.minimum(work.origin_ns, 0)
     functions = work.trace.api_functions
     tracks = [path_track(work, shift), *stream_tracks(work, shift)]
     tracks += api_tracks(work, shift, len(work.nodes.symbol_names))
     ranges = ranges_by_name(work.trace)
     tracks += range_tracks(work, ranges, shift, len(work.nodes.symbol_names) + len(functions))
-    names = [printable(encodable(name)) for name in (*work.nodes.symbol_names, *functions, *ranges)]
+    recorded = (*work.nodes.symbol_names, *functions, *ranges)
+    tracks += idle_tracks(work, shift, len(recorded))
+    causes = [f"idle: {cause}" for cause in IDLE_CAUSES]
+    names = [*(printable(encodable(name)) for name in recorded), *causes]
     counted, left_out = counter_tracks(work, counters or {}, shift)
-    head = _head(messages, work.trace, tracks, names)
+    head = _head(messages, work, tracks, names)
     described = describe_counters(messages, counted, _FIRST_TRACK + len(tracks), _FIRST_PROCESS, left_out)
     events = [*_slices(messages, tracks, work), *_counter_events(messages, counted, len(tracks))]
     return head + described + _joined(events)
 
 
-def _messages() -> Any:
-    """The package's generated messages."""
-    try:
-        from perfetto.protos.perfetto.trace import perfetto_trace_pb2
-    except ImportError:
-        raise MissingError(
-            "the format perfetto needs the package perfetto, which is not installed",
-            next_step="pip install 'rpl-report[perfetto]'",
-        ) from None
-    return perfetto_trace_pb2
-
-
-def _head(messages: Any, recorded: Trace, tracks: Sequence[SliceTrack], names: Sequence[str]) -> bytes:
+def _head(messages: Any, work: TimedWork, tracks: Sequence[SliceTrack], names: Sequence[str]) -> bytes:
     """Descriptors of all tracks, and the names of all slices."""
     trace = messages.Trace()
-    processes = process_tracks(recorded.processes)
+    processes = process_tracks(work)
     for process in processes:
         packet = trace.packet.add()
         packet.trusted_packet_sequence_id = _SEQUENCE
@@ -95,7 +89,7 @@ def _head(messages: Any, recorded: Trace, tracks: Sequence[SliceTrack], names: S
     interned.sequence_flags = messages.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
     for number, name in enumerate(names):
         interned.interned_data.event_names.add(iid=number + 1, name=name)
-    for number, category in enumerate(track_categories(recorded)):
+    for number, category in enumerate(track_categories(work.trace)):
         interned.interned_data.event_categories.add(iid=number + 1, name=category)
     for number, argument in enumerate(_ARGUMENTS):
         interned.interned_data.debug_annotation_names.add(iid=number + 1, name=argument)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rpl_analysis.ranks.report import rank_keys
 from rpl_core.model.origin import SYNTHETIC_COMMAND_MARK
 from rpl_core.text.safety import encodable, printable
 from rpl_core.values import frozen
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_analysis.phases.report import Place
-    from rpl_core.model.trace import ApiCalls, Process, Trace
+    from rpl_core.model.trace import ApiCalls, Trace
     from rpl_report.export.tracks import WorkTrack
     from rpl_report.timeline.work import TimedWork
 
@@ -29,6 +30,7 @@ __all__ = [
     "ProcessTrack",
     "SliceTrack",
     "api_tracks",
+    "idle_tracks",
     "path_track",
     "process_tracks",
     "range_tracks",
@@ -63,19 +65,26 @@ class SliceTrack:
     thread: int | None = None
 
 
-def process_tracks(processes: tuple[Process, ...]) -> list[ProcessTrack]:
+def process_tracks(work: TimedWork) -> list[ProcessTrack]:
     """Processes are named after their program alone: arguments may hold what nobody wants to publish.
 
-    The mark of synthetic recordings stays.
+    The mark of synthetic recordings stays. Of several ranks the names begin with their numbers, those of
+    ``profile.json``.
     """
+    _, keys = rank_keys(work.trace, work.nodes)
+    ranks: dict[int, list[str]] = {}
+    for rank, (owner, _) in enumerate(keys if len(keys) > 1 else ()):
+        ranks.setdefault(owner, []).append(str(rank))
     tracks = []
-    for number, process in enumerate(processes):
+    for number, process in enumerate(work.trace.processes):
         command = process.command or ""
         plain = command.removeprefix(SYNTHETIC_COMMAND_MARK)
         words = plain.split()
         program = PurePath(words[0]).name if words else ""
         if plain != command:
             program = f"{program} [synthetic]".lstrip()
+        if own := ranks.get(number):
+            program = f"{'rank' if len(own) == 1 else 'ranks'} {', '.join(own)} · {program}".rstrip(" ·")
         tracks.append(ProcessTrack(number, process.pid, printable(encodable(program))))
     return tracks
 
@@ -123,9 +132,37 @@ def _flow(process: NDArray[np.integer], correlation_id: Int64Column) -> Int64Col
     return np.where(known, (process.astype(np.int64) << 40) + correlation_id, 0)
 
 
+def idle_tracks(work: TimedWork, shift_ns: Int64Column, first_name: int) -> list[SliceTrack]:
+    """One track per GPU that idled between its work, its slices named by what the idle time is blamed on.
+
+    ``first_name`` is added to the number of the cause.
+    """
+    tracks = []
+    for idle in work.idle:
+        intervals, count = idle.intervals, idle.intervals.node.size
+        if not count:
+            continue
+        gpu = "GPU unknown" if idle.agent < 0 else f"GPU {work.trace.agents[idle.agent].index}"
+        where = f" of {printable(encodable(work.machines[idle.machine]))}" if len(work.machines) > 1 else ""
+        users = np.unique(work.nodes.process[work.nodes.agent == idle.agent])
+        tracks.append(
+            SliceTrack(
+                label=f"{gpu}{where} · idle",
+                process=int(users[0]) if users.size == 1 else None,
+                category="idle",
+                begin_ns=intervals.begin_ns - shift_ns[idle.machine],
+                end_ns=intervals.end_ns - shift_ns[idle.machine],
+                name=intervals.cause + first_name,
+                row=np.full(count, -1, dtype=np.int64),
+                flow=np.zeros(count, dtype=np.int64),
+            )
+        )
+    return tracks
+
+
 def track_categories(trace: Trace) -> tuple[str, ...]:
     """All that slices of this recording may have."""
-    return "gpu", "critical path", "range", _api_name(trace).lower()
+    return "gpu", "critical path", "range", "idle", _api_name(trace).lower()
 
 
 def _api_name(trace: Trace) -> str:

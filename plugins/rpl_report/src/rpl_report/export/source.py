@@ -38,7 +38,7 @@ class ExportedRun:
 def exported_run(recording: Recording, architecture: Callable[[str], Architecture | None]) -> ExportedRun:
     """Dispatches and copies with path and slack. Raises ``BadDataError`` if nothing was timed."""
     chosen = median_run(recording)
-    work = timed_work(chosen[1]) if chosen else None
+    work = timed_work(chosen[1], with_idle=True) if chosen else None
     if work is None:
         raise BadDataError(
             f"there is nothing to export: {why_no_graph(recording)}",

@@ -11,11 +11,12 @@ __all__ = ["all_readers"]
 
 
 def all_readers() -> tuple[Reader, ...]:
-    """Every reader, in order of name."""
+    """Every reader."""
     from rpl_rocprofv3.readers.csv.reader import CsvReader
+    from rpl_rocprofv3.readers.foreign import ForeignReader
     from rpl_rocprofv3.readers.json.reader import JsonReader
     from rpl_rocprofv3.readers.rocpd.reader import RocpdReader
     from rpl_rocprofv3.readers.rpd.reader import RpdReader
     from rpl_rocprofv3.readers.workload.reader import ComputeWorkloadReader
 
-    return (ComputeWorkloadReader(), RocpdReader(), CsvReader(), JsonReader(), RpdReader())
+    return (ComputeWorkloadReader(), RocpdReader(), CsvReader(), JsonReader(), RpdReader(), ForeignReader())

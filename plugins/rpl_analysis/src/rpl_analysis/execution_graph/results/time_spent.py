@@ -5,9 +5,10 @@ synchronisation if one released the node, else the launch. Without API calls the
 
 Idle time is blamed on what the node that ended it had waited for. Until the thread came back from a wait it
 is ``sync``, until the next launch call the ``host``; work that was queued already waited for an event or
-stream (``sync``) or for its launch (``launch``). Where copies are not recorded, the part of ``sync`` and
-``host`` that the thread spent in calls that copy is probably ``copying``. docs/reference/execution-graph.md,
-3.4.
+stream (``sync``) or for its launch (``launch``). Work that starts 1 ms after its launch returned, or a copy
+after its call began, though nothing recorded ran meanwhile, waited for something that is not recorded
+(``unattributed``). Where copies are not recorded, the part of ``sync`` and ``host`` that the thread spent in
+calls that copy is probably ``copying``. docs/reference/execution-graph.md, 3.5.
 """
 
 from __future__ import annotations
@@ -32,11 +33,20 @@ if TYPE_CHECKING:
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["QUEUED_WAITS", "IdleTime", "Releases", "break_down", "find_releases", "sum_idle_time"]
+__all__ = [
+    *("IDLE_CAUSES", "QUEUED_WAITS", "IdleIntervals", "IdleTime", "Releases", "break_down", "find_releases"),
+    *("idle_intervals", "sum_idle_time"),
+]
 
 #: Kinds of edges that hold back work which the host has submitted already.
 QUEUED_WAITS = (EdgeKind.EVENT, EdgeKind.MEASURED_EVENT, EdgeKind.NULL_STREAM)
+#: An idle GPU starts what is queued within microseconds; what takes this long is no launch (chosen).
+_LATE_NS = 1_000_000
 
+
+#: What idle time is blamed on, in the order of the fields of ``IdlePart``.
+IDLE_CAUSES = ("host", "sync", "launch", "unattributed", "copying")
+_HOST, _SYNC, _LAUNCH, _UNATTRIBUTED, _COPYING = range(len(IDLE_CAUSES))
 
 _UNKNOWN = np.int64(np.iinfo(np.int64).min)
 
@@ -99,29 +109,30 @@ def _after_queued_wait(solved: SolvedDomain, path: CriticalPath) -> NDArray[np.b
 class Releases:
     """Per work node: begin of its API call and return of the wait before it (-1 unknown or none).
 
-    ``held``: an event or stream held it back after it had been submitted. ``host``: which calls the threads
-    were in, ``None`` without calls.
+    ``held``: an event or stream held it back after it had been submitted. ``copies``: it is a copy. ``host``:
+    which calls the threads were in, ``None`` without calls.
     """
 
     submitted_ns: Int64Column
     woken_ns: Int64Column
     held: NDArray[np.bool_]
+    copies: NDArray[np.bool_]
     host: HostTimeline | None = None
 
 
 def find_releases(domain: Domain, host: HostTimeline | None) -> Releases:
     """What is known about the release of every work node of ``domain``."""
     count = len(domain.work)
-    edges = domain.trusted_edges()
+    edges, copies = domain.trusted_edges(), domain.symbol[:count] >= domain.work.kernel_symbols
     if not len(edges):
         nothing = np.broadcast_to(np.int64(-1), count), np.broadcast_to(np.bool_(False), count)
-        return Releases(domain.submitted_ns[:count], *nothing, host)
+        return Releases(domain.submitted_ns[:count], *nothing, copies, host)
     woken = np.full(count, -1, dtype=np.int64)
     from_host = (edges.source >= count) & (edges.target < count)
     woken[edges.target[from_host]] = domain.end_ns[edges.source[from_host]]
     held = np.zeros(count, dtype=np.bool_)
     held[edges.target[np.isin(edges.kind, QUEUED_WAITS)]] = True
-    return Releases(submitted_ns=domain.submitted_ns[:count], woken_ns=woken, held=held, host=host)
+    return Releases(domain.submitted_ns[:count], woken, held, copies, host)
 
 
 @frozen(eq=False)
@@ -172,6 +183,21 @@ def _named(
     return tuple(IdleCallPart(name, ns, ns / idle_ns) for ns, name in ordered)
 
 
+def _behind_unrecorded(
+    submitted_ns: Int64Column, begin_ns: Int64Column, node: Int64Column, releases: Releases
+) -> Int64Column:
+    """How long queued work waited for what is not recorded.
+
+    A launch may load code before it queues, so it counts from its return; a copy, which returns when it has
+    copied, from the begin of its call.
+    """
+    if releases.host is None:
+        return np.zeros_like(submitted_ns)
+    returned = np.where(releases.copies[node], submitted_ns, releases.host.returned_ns[node])
+    behind = begin_ns - np.clip(returned, submitted_ns, begin_ns)
+    return np.where(behind >= _LATE_NS, behind, 0)
+
+
 def _blamed(
     begin_ns: Int64Column,
     end_ns: Int64Column,
@@ -183,11 +209,11 @@ def _blamed(
 
     Adds the time in each function to ``in_calls``, whose last entry is for calls without one.
     """
-    woken = np.clip(releases.woken_ns[ender], begin_ns, end_ns)
-    submitted = np.clip(releases.submitted_ns[ender], woken, end_ns)
+    woken, submitted = _turns(begin_ns, end_ns, ender, releases)
     queued = end_ns - submitted
     known = releases.submitted_ns[ender] >= 0
     held = releases.held[ender]
+    behind = _behind_unrecorded(submitted, end_ns, ender, releases)
     copying_woken = copying_host = 0
     for piece in () if releases.host is None else releases.host.pieces(ender, begin_ns, end_ns):
         np.add.at(in_calls, piece.function, piece.ns)
@@ -199,7 +225,59 @@ def _blamed(
     return (
         int((submitted - woken)[known].sum()) - copying_host,
         int((woken - begin_ns).sum() + queued[held].sum()) - copying_woken,
-        int(queued[known & ~held].sum()),
-        int(queued[~known & ~held].sum()),
+        int((queued - behind)[known & ~held].sum()),
+        int(queued[~known & ~held].sum() + behind[known & ~held].sum()),
         copying_woken + copying_host,
     )
+
+
+def _turns(
+    begin_ns: Int64Column, end_ns: Int64Column, ender: Int64Column, releases: Releases
+) -> tuple[Int64Column, Int64Column]:
+    """When in each gap the thread came back from its wait, and when it called the launch."""
+    woken = np.clip(releases.woken_ns[ender], begin_ns, end_ns)
+    return woken, np.clip(releases.submitted_ns[ender], woken, end_ns)
+
+
+@frozen(eq=False)
+class IdleIntervals:
+    """Idle time cut where its cause changes, in time order. ``node`` ended the gap, ``cause`` indexes
+    ``IDLE_CAUSES``."""
+
+    node: Int64Column
+    cause: Int64Column
+    begin_ns: Int64Column
+    end_ns: Int64Column
+
+
+def idle_intervals(
+    begin_ns: Int64Column, end_ns: Int64Column, releases: Releases, rows: Int64Column | None = None
+) -> IdleIntervals:
+    """What ``sum_idle_time`` adds up, interval by interval; the arguments are the same."""
+    busy_until = np.maximum.accumulate(end_ns)
+    ender = np.flatnonzero(begin_ns[1:] > busy_until[:-1]) + 1
+    node = ender if rows is None else rows[ender]
+    since, until = busy_until[ender - 1], begin_ns[ender]
+    woken, submitted = _turns(since, until, node, releases)
+    gaps = np.arange(ender.size)
+    gap, time, copies = [gaps] * 3, [since, woken, submitted], [np.zeros(ender.size, np.int64)] * 3
+    for piece in () if releases.host is None else releases.host.pieces(node, since, until):
+        of = np.flatnonzero(piece.copies & (piece.call_begin_ns < submitted[piece.gap]))
+        start = np.maximum(piece.call_begin_ns[of], since[piece.gap[of]])
+        stop = np.minimum(start + piece.ns[of], submitted[piece.gap[of]])
+        one = np.ones(of.size, np.int64)
+        gap, time, copies = [*gap, *[piece.gap[of]] * 2], [*time, start, stop], [*copies, one, -one]
+    at, place, change = np.concatenate(time), np.concatenate(gap), np.concatenate(copies)
+    order = np.lexsort((at, place))
+    at, place, copying = at[order], place[order], np.cumsum(change[order]) > 0
+    last = place != np.append(place[1:], -1)
+    end = np.where(last, until[place], np.append(at[1:], 0))
+    queued = np.where(releases.submitted_ns[node] >= 0, _LAUNCH, _UNATTRIBUTED)
+    queued[releases.held[node]] = _SYNC
+    cause = np.where(at < woken[place], _SYNC, np.where(at < submitted[place], _HOST, queued[place]))
+    cause[copying] = _COPYING
+    some = end > at
+    at, end, place, cause = at[some], end[some], place[some], cause[some]
+    opens = np.flatnonzero((np.diff(place, prepend=-1) != 0) | (np.diff(cause, prepend=-1) != 0))
+    ends = np.append(opens[1:], place.size) - 1 if place.size else opens
+    return IdleIntervals(node[place[opens]], cause[opens], at[opens], end[ends])

@@ -12,7 +12,7 @@ import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED, LaunchShapes
 from rpl_core.values import frozen
-from rpl_rocprofv3.readers.columns.row_groups import group_keys, is_constant, mixed_key
+from rpl_rocprofv3.readers.columns.row_groups import distinct_rows, is_constant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,11 +62,7 @@ def distinct_shapes(geometry: Geometry) -> tuple[LaunchShapes, Int32Column, int]
     columns = geometry.columns()
     if all(is_constant(column) for column in columns):
         return _only_shape(columns)
-    first, inverse = group_keys(mixed_key(columns))
-    table = np.stack([column[first] for column in columns], axis=1)
-    if not all(_agrees(column, table[:, i], inverse) for i, column in enumerate(columns)):
-        table, numbers = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-        inverse = numbers.reshape(-1).astype(np.int32)
+    table, inverse = distinct_rows(columns)
     bad = _make_impossible_unknown(table)
     table, numbers = np.unique(table, axis=0, return_inverse=True)
     rank = numbers.reshape(-1).astype(np.int32)
@@ -87,11 +83,6 @@ def _only_shape(columns: Sequence[Int64Column]) -> tuple[LaunchShapes, Int32Colu
         Geometry((one[0], one[1], one[2]), (one[3], one[4], one[5]), one[6], one[7])
     )
     return shapes, np.broadcast_to(np.int32(0), rows), impossible * rows
-
-
-def _agrees(column: Int64Column, values: Int64Column, inverse: Int32Column) -> bool:
-    """Whether every row has the value of its shape, so that no two shapes were mixed up."""
-    return is_constant(column) or np.array_equal(column, values[inverse])
 
 
 def _make_impossible_unknown(table: Int64Column) -> NDArray[np.bool_]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rpl_core.model.trace import Int32Column, Int64Column
 
-__all__ = ["few_groups", "group_keys", "is_constant", "mixed_key"]
+__all__ = ["distinct_rows", "few_groups", "group_keys", "is_constant", "mixed_key"]
 
 # Odd multipliers (fractional bits of square roots of primes) make the mix injective per column.
 _MULTIPLIERS = (
@@ -68,6 +68,16 @@ def group_keys(keys: NDArray[np.uint64]) -> tuple[Int64Column, Int32Column]:
         return np.array(first, np.int64), inverse
     _, starts, numbers = np.unique(keys, return_index=True, return_inverse=True)
     return starts.astype(np.int64), numbers.reshape(-1).astype(np.int32)
+
+
+def distinct_rows(columns: Sequence[NDArray[Any]]) -> tuple[Int64Column, Int32Column]:
+    """The distinct rows of up to eight integer columns, shape (m, columns), and for each row its number."""
+    first, inverse = group_keys(mixed_key(columns))
+    table = np.stack([column[first] for column in columns], axis=1).astype(np.int64, copy=False)
+    if all(is_constant(c) or np.array_equal(c, table[inverse, i]) for i, c in enumerate(columns)):
+        return table, inverse
+    table, numbers = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    return table, numbers.reshape(-1).astype(np.int32)
 
 
 def few_groups(keys: NDArray[np.uint64], most: int) -> list[Int64Column] | None:

@@ -10,6 +10,7 @@ from rpl_core.model.trace import NOT_RECORDED, Kernel
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns.kernel_names import display_name
 from rpl_rocprofv3.readers.columns.launch_shapes import Geometry, flat_geometry
+from rpl_rocprofv3.readers.columns.row_groups import distinct_rows
 from rpl_rocprofv3.readers.csv.findings import report_columns
 from rpl_rocprofv3.readers.csv.tables import read_columns
 from rpl_rocprofv3.readers.trace.dispatch_table import DispatchRows
@@ -101,9 +102,10 @@ def _kernels(columns: CsvColumns, rows: Int64Column) -> tuple[tuple[Kernel, ...]
     """Distinct kernels: the same name may be loaded twice with other registers."""
     names = columns.texts["kernel_name"]
     fields = [columns.integer(name)[rows] for name in ("Kernel_Id", *_REGISTERS)]
-    distinct, number = np.unique(np.stack([names.code[rows], *fields], axis=1), axis=0, return_inverse=True)
+    found, number = distinct_rows([names.code[rows], *fields])
+    distinct, rank = np.unique(found, axis=0, return_inverse=True)  # few, in ascending order
     kernels = tuple(
         Kernel(display_name(names.texts[code]), None, 0, *(v if v >= 0 else None for v in registers))
         for code, _, *registers in distinct.tolist()
     )
-    return kernels, number.reshape(-1).astype(np.int32)
+    return kernels, rank.reshape(-1).astype(np.int32)[number]

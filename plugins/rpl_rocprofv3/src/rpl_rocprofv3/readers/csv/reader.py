@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["CsvReader"]
 
 _NEXT_STEP = "record with `rocprofv3 --kernel-trace`"
-# Columns of the CSV that rocprof v1 and v2 write.
-_OLD_PROFILER = frozenset({"kernelname", "gpu-id"})
+# Columns of all CSV tables of rocprof v1; with filters that match nothing there are no others.
+_OLD_PROFILER = frozenset({"index", "kernelname"})
 
 
 class CsvReader(Reader):
@@ -64,9 +64,8 @@ class CsvReader(Reader):
         return (*found, *refused)
 
     def _foreign(self, path: Path) -> InputSet:
-        return InputSet(
-            self.name, "rocprof v1/v2 CSV", (path,), "it is a results.csv of rocprof v1 or v2", _NEXT_STEP
-        )
+        refusal = "it is a table of rocprof v1 or v2, or Omniperf 1.x, without times or counters"
+        return InputSet(self.name, "rocprof v1/v2 CSV", (path,), refusal, _NEXT_STEP)
 
     def parts(self, inputs: InputSet) -> tuple[InputSet, ...]:
         from rpl_rocprofv3.readers.csv.sets import csv_sets
@@ -86,5 +85,7 @@ def _is_old(path: Path) -> bool:
     if not path.name.endswith(".csv"):
         return False
     from rpl_rocprofv3.readers.csv.tables import csv_header
+    from rpl_rocprofv3.readers.workload.tables import table_form
 
-    return {name.lower() for name in csv_header(path)} >= _OLD_PROFILER
+    header = csv_header(path)
+    return {name.lower() for name in header} >= _OLD_PROFILER and table_form(header) is None

@@ -98,18 +98,33 @@ def _is_table_of_calls(path: Path) -> bool:
 
 
 def csv_sets(files: Iterable[Path]) -> tuple[CsvSet, ...]:
-    """The sets among ``files``, ordered by folder and prefix. Looks at names only."""
+    """The sets among ``files``, ordered by folder and prefix.
+
+    Names tell; a table of dispatches under another name is a set of its own, by its header.
+    """
     by_place: dict[tuple[Path, str], dict[str, Path]] = {}
     for path in sorted(files):
+        if not path.is_file():
+            continue
         match = _NAME.fullmatch(path.name)
-        if match and path.is_file():
+        if match:
             kind = _SAME_KIND.get(match["kind"], match["kind"])
             by_place.setdefault((path.parent, match["prefix"] or ""), {}).setdefault(kind, path)
+        elif renamed := _kind_by_header(path):
+            by_place.setdefault((path.parent, path.name.partition(".csv")[0]), {}).setdefault(renamed, path)
     return tuple(
         CsvSet(folder, prefix, kinds)
         for (folder, prefix), kinds in sorted(by_place.items())
         if not kinds.keys() <= {MARKERS, *CALLS[1:], *_UNUSED}
     )
+
+
+def _kind_by_header(path: Path) -> str | None:
+    """What a table of dispatches is whose name does not say it: columns that rocprofv3 alone writes tell."""
+    present = {name.lower() for name in csv_header(path)}
+    if present >= {"kind", "correlation_id", *_COLUMNS[KERNELS]}:
+        return KERNELS
+    return COUNTERS if present >= {"correlation_id", "agent_id", *_COLUMNS[COUNTERS]} else None
 
 
 def described(files: CsvSet) -> RecordedFile:

@@ -1,11 +1,14 @@
-"""Tables in CSV files (plain or gzip) as typed columns, read in chunks.
+"""Tables in CSV files (plain or gzip) as typed columns, read in blocks of bytes.
 
+Blocks of plain rows become columns whole (``plain_rows``); from the first one that is none the csv module
+reads the rest of the file, row by row, with the same result.
 Column names are matched without case, because profilers changed their spelling between releases. Rows of
 the wrong length and values of the wrong type are counted; the callers turn the counts into diagnostics.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import zlib
@@ -19,17 +22,23 @@ import numpy as np
 from rpl_core.errors import BadDataError
 from rpl_core.model.trace import NOT_RECORDED
 from rpl_core.values import frozen
+from rpl_rocprofv3.readers.csv.plain_rows import plain_rows
 from rpl_rocprofv3.readers.gzip_limits import GZIP_ERRORS, BoundedGzip, refuse_bomb, refuse_hollow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from _typeshed import WriteableBuffer
+
     from rpl_core.model.trace import Float64Column, Int32Column, Int64Column
+    from rpl_rocprofv3.readers.csv.plain_rows import PlainRows
 
 __all__ = ["CsvColumns", "TextColumn", "csv_header", "open_text", "read_columns"]
 
 _CHUNK_ROWS = 1 << 14
+# Fits the caches with what is made of it (4 and 16 MiB: a tenth and a third more time).
+_BLOCK_BYTES = 1 << 20
 # No line of a profiler comes near this; headers of wide counter tables have about 80 kB.
 _LONGEST_LINE = 8 << 20
 _INTEGER_LIMIT = 1 << 63
@@ -74,19 +83,45 @@ class _Lines(io.TextIOWrapper):
         return line
 
 
+class _Rest(io.RawIOBase):
+    """What was taken from a stream already, and then the stream."""
+
+    def __init__(self, taken: bytes, stream: io.BufferedReader) -> None:
+        self._taken, self._stream = taken, stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        part = self._taken[: len(view)] if self._taken else self._stream.read1(len(view))
+        self._taken = self._taken[len(part) :]
+        view[: len(part)] = part
+        return len(part)
+
+
 @contextmanager
-def open_text(path: Path) -> Iterator[io.TextIOWrapper]:
-    """The file as text; damage surfaces as ``BadDataError``."""
+def _opened(path: Path) -> Iterator[io.BufferedReader]:
+    """The file's bytes, unpacked; damage of the packing or the rows surfaces as ``BadDataError``."""
     try:
         refuse_hollow(path)
-        raw = io.BufferedReader(BoundedGzip(path)) if path.suffix == ".gz" else path.open("rb")
-        with _Lines(raw, encoding="utf-8-sig", errors="replace", newline="") as text:
-            yield text
+        raw: io.BufferedReader = (
+            io.BufferedReader(BoundedGzip(path)) if path.suffix == ".gz" else path.open("rb")
+        )
+        with raw:
+            yield raw
     except (*GZIP_ERRORS, csv.Error) as error:
         how = "unpacked" if isinstance(error, (EOFError, zlib.error)) else "read as CSV"
         raise BadDataError(
             f"{path} can't be {how}: {error}", next_step="copy the file again, or record again"
         ) from error
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[io.TextIOWrapper]:
+    """The file as text; damage surfaces as ``BadDataError``."""
+    with _opened(path) as raw, _Lines(raw, "utf-8-sig", "replace", newline="") as text:
+        yield text
 
 
 def csv_header(path: Path) -> tuple[str, ...]:
@@ -102,31 +137,61 @@ def csv_header(path: Path) -> tuple[str, ...]:
 
 
 def read_columns(
-    path: Path, *, integers: Sequence[str] = (), floats: Sequence[str] = (), texts: Sequence[str] = ()
+    path: Path,
+    *,
+    integers: Sequence[str] = (),
+    floats: Sequence[str] = (),
+    texts: Sequence[str] = (),
+    names: Callable[[Sequence[str]], Sequence[str]] = tuple,
 ) -> CsvColumns:
-    """Read the named columns that the file has. Raises ``BadDataError`` naming file and line."""
+    """Read the named columns that the file has. Raises ``BadDataError`` naming file and line.
+
+    ``names`` gives the names to go by for those in the header, of which there are as many.
+    """
     refuse_bomb(path)
-    with open_text(path) as text:
-        reader = csv.reader(text)
-        header = [name.strip().lower() for name in next(reader, [])]
-        place = {name: index for index, name in reversed(list(enumerate(header)))}
-        builder = _Builder(place, integers, floats, texts)
-        try:
-            while rows := list(islice(reader, _CHUNK_ROWS)):
-                builder.add(rows, len(header))
-        except csv.Error as error:
-            raise BadDataError(
-                f"{path}, line {reader.line_num}: {error}", next_step="copy the file again, or record again"
-            ) from error
+    wanted = (integers, floats, texts)
+    with _opened(path) as raw:
+        taken = raw.read(_BLOCK_BYTES).removeprefix(codecs.BOM_UTF8)
+        line, ended, rows = taken.partition(b"\n")
+        header = _plain_header(line) if ended else None
+        builder = None
+        if header is not None:
+            builder = _Builder(names(header), *wanted)
+            taken = builder.add_blocks(rows, raw)
+        lines = 0 if builder is None else 1 + builder.row_count
+        with _Lines(io.BufferedReader(_Rest(taken, raw)), "utf-8", "replace", newline="") as text:
+            reader = csv.reader(text)
+            try:
+                builder = builder or _Builder(names(next(reader, [])), *wanted)
+                while chunk := list(islice(reader, _CHUNK_ROWS)):
+                    builder.add(chunk)
+            except csv.Error as error:
+                raise BadDataError(
+                    f"{path}, line {lines + reader.line_num}: {error}",
+                    next_step="copy the file again, or record again",
+                ) from error
     return builder.finished()
 
 
+def _plain_header(line: bytes) -> list[str] | None:
+    """The names in a first line that is a row of its own; ``None`` of an unusual one."""
+    if b"\r" in line or b"\0" in line:
+        return None
+    try:
+        return next(csv.reader([line.decode("utf-8", "replace")], strict=True), None)
+    except csv.Error:
+        return None
+
+
 class _Builder:
-    """Grows typed columns chunk by chunk."""
+    """Grows typed columns chunk by chunk; ``header`` are the names in the file's first row."""
 
     def __init__(
-        self, place: dict[str, int], integers: Sequence[str], floats: Sequence[str], texts: Sequence[str]
+        self, header: Sequence[str], integers: Sequence[str], floats: Sequence[str], texts: Sequence[str]
     ) -> None:
+        self.width = len(header)
+        names = [name.strip().lower() for name in header]
+        place = {name: index for index, name in reversed(list(enumerate(names)))}
         self.integers = {n.lower(): place[n.lower()] for n in integers if n.lower() in place}
         self.floats = {n.lower(): place[n.lower()] for n in floats if n.lower() in place}
         self.texts = {n.lower(): place[n.lower()] for n in texts if n.lower() in place}
@@ -138,8 +203,37 @@ class _Builder:
         self.averaged = dict.fromkeys(self.integers, 0)
         self.misshapen = self.unreadable = self.row_count = 0
 
-    def add(self, rows: list[list[str]], width: int) -> None:
-        whole = [row for row in rows if len(row) == width]
+    def add_blocks(self, taken: bytes, raw: io.BufferedReader) -> bytes:
+        """Add plain rows as long as there are some; what was taken beyond them, from the begin of a line."""
+        while whole := taken.rfind(b"\n") + 1:
+            rows = plain_rows(taken[:whole], self.width)
+            if rows is None:
+                break
+            self._add_plain(rows)
+            taken = taken[whole:] + raw.read(_BLOCK_BYTES)
+        return taken
+
+    def _add_plain(self, rows: PlainRows) -> None:
+        self.row_count += len(rows)
+        for name, at in self.integers.items():
+            numbers = rows.decimals(at)
+            self.parts[name].append(self._integers(name, rows.texts(at)) if numbers is None else numbers)
+        for name, at in self.floats.items():
+            try:
+                values = [*map(float, rows.fields(at))]
+            except ValueError:
+                values = [*map(_float, rows.texts(at))]
+            self.parts[name].append(np.array(values, np.float64))
+        for name, at in self.texts.items():
+            distinct, number = rows.coded(at)
+            codes = self.codes[name]
+            # Other bytes may be the same text where they are no UTF-8.
+            texts = (field.decode("utf-8", "replace") for field in distinct)
+            code = np.array([codes.setdefault(text, len(codes)) for text in texts], np.int32)
+            self.parts[name].append(code[number])
+
+    def add(self, rows: list[list[str]]) -> None:
+        whole = [row for row in rows if len(row) == self.width]
         self.misshapen += sum(bool(row) for row in rows) - len(whole)
         self.row_count += len(whole)
         for name, at in self.integers.items():

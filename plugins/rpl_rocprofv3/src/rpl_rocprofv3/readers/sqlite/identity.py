@@ -62,6 +62,12 @@ def identify(connection: sqlite3.Connection) -> Identity:
             "an analysis database of rocprofiler-compute, which holds no dispatch times",
             "give rpl the workload folder (pmc_perf.csv, sysinfo.csv) instead",
         )
+    if "TARGET_INFO_GPU" in tables or any(name.startswith("CUPTI_ACTIVITY_") for name in tables.names()):
+        return _foreign(
+            "Nsight Systems export",
+            "an export of NVIDIA's Nsight Systems",
+            "record on the AMD GPU: `rpl profile -- COMMAND`",
+        )
     if tables.is_table("rocpd_op") and tables.is_table("rocpd_api"):
         return _identify_rpd(tables)
     if any(name.startswith("rocpd_") for name in tables.names()):

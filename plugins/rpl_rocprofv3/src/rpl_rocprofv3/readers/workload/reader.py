@@ -35,7 +35,7 @@ class ComputeWorkloadReader(Reader):
     """Reads each table of a folder as a trace: timestamps as timing, the others as counter passes."""
 
     name = "rocprof-compute"
-    summary = "workload folders of rocprofiler-compute (wide and long pmc_perf.csv)"
+    summary = "workload folders of rocprofiler-compute and Omniperf, results.csv of rocprof v1 and v2"
     priority = 5
 
     def claim(self, files: Sequence[Path]) -> Sequence[InputSet]:

@@ -20,6 +20,17 @@ __all__ = ["SystemInfo", "read_system"]
 
 _UNKNOWN = frozenset({"", "na", "n/a", "none", "nan"})
 _LARGEST_FILE = 1 << 20
+#: Names of Omniperf 1.x for the same facts (docs/reference/formats.md, 6).
+_OLD_NAMES = {
+    "host_name": "hostname",
+    "gpu_soc": "gpu_arch",
+    "name": "gpu_model",
+    "numCU": "cu_per_gpu",
+    "numSIMD": "simd_per_cu",
+    "maxWavesPerCU": "max_waves_per_cu",
+    "waveSize": "wave_size",
+    "sclk": "max_sclk",
+}
 
 
 @frozen
@@ -73,4 +84,7 @@ def read_system(path: Path | None) -> SystemInfo:
         row = next(csv.DictReader(io.StringIO(text, newline="")), {})
     except (BadDataError, MissingError, csv.Error):
         return SystemInfo({})
-    return SystemInfo({str(key): value for key, value in row.items() if isinstance(value, str)})
+    facts = {str(key): value for key, value in row.items() if isinstance(value, str)}
+    if "gpu_soc" in facts:
+        facts |= {new: facts[old] for old, new in _OLD_NAMES.items() if old in facts}
+    return SystemInfo(facts)

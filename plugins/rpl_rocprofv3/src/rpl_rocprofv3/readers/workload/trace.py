@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import NOT_RECORDED, Kernel, Process, TraceSource
 from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions
 from rpl_rocprofv3.readers.columns.kernel_names import display_name
@@ -20,9 +21,16 @@ from rpl_rocprofv3.readers.findings import Findings
 from rpl_rocprofv3.readers.trace.dispatch_table import DispatchRows
 from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
 from rpl_rocprofv3.readers.workload.counters import LongCounters, WideCounters
-from rpl_rocprofv3.readers.workload.tables import WORKLOAD_FORMAT, TableForm, table_form, wide_header
+from rpl_rocprofv3.readers.workload.tables import (
+    WORKLOAD_FORMAT,
+    TableForm,
+    current_names,
+    table_form,
+    wide_header,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from rpl_core.model.trace import Int32Column, Int64Column, Trace
@@ -44,23 +52,54 @@ def read_workload_table(path: Path, system: SystemInfo, reader: str) -> Trace:
     findings = Findings(path)
     if table_form(header) is TableForm.LONG:
         columns = read_columns(
-            path, integers=_INTEGERS, floats=["Counter_Value"], texts=["Kernel_Name", "Counter_Name"]
+            path,
+            integers=_INTEGERS,
+            floats=["Counter_Value"],
+            texts=["Kernel_Name", "Counter_Name"],
+            names=current_names,
         )
         table = _WorkloadTable(path, system, columns, _first_rows(columns))
         counters: WideCounters | LongCounters = LongCounters.of(columns, table.dispatch_of_row())
     else:
         wide = wide_header(header)
         columns = read_columns(
-            path, integers=_INTEGERS, floats=[c.column for c in wide.counters], texts=["Kernel_Name"]
+            path,
+            integers=_INTEGERS,
+            floats=[c.column for c in wide.counters],
+            texts=["Kernel_Name"],
+            names=current_names,
         )
         table = _WorkloadTable(path, system, columns, np.arange(columns.row_count))
         counters = WideCounters.of(columns, wide)
     report_columns(columns, findings)
+    _report_unknown(header, findings)
     parts = table.parts(counters.names, TraceSource(reader, WORKLOAD_FORMAT, (str(path),)))
     return assembled(
         parts,
         lambda ordered: counters.rows(ordered.row_of, findings) if counters.names else None,
         findings,
+    )
+
+
+def _report_unknown(header: Sequence[str], findings: Findings) -> None:
+    """What tables of rocprof v1 don't tell, or not rightly."""
+    names = {name.lower() for name in current_names(header)}
+    if names == {name.lower() for name in header}:
+        return
+    findings.add(
+        "table.no_registers",
+        int("arch_vgpr" not in names),
+        "table tells no register counts to go by: rocprof v1 counted them in granules of another GPU",
+        "tables tell no register counts to go by",
+        severity=Severity.INFO,
+        remedy="record with rocprofv3, or give the code object",
+    )
+    findings.add(
+        "table.no_times",
+        int(not names >= {"start_timestamp", "end_timestamp"}),
+        "table has no times: its dispatches begin and end at 0, and their duration is unknown",
+        "tables have no times",
+        remedy="record with `rocprof --timestamp on`, or with rocprofv3",
     )
 
 
@@ -86,6 +125,11 @@ class _WorkloadTable:
     def _of(self, name: str) -> Int64Column:
         return self.columns.integer(name)[self.rows]
 
+    def _time(self, name: str) -> Int64Column:
+        """0 in a table without times: its counters still belong to dispatches in their order."""
+        known = name.lower() in self.columns.integers
+        return self._of(name) if known else np.zeros(len(self.rows), np.int64)
+
     def _kernels(self) -> tuple[tuple[Kernel, ...], Int32Column]:
         names = self.columns.texts["kernel_name"]
         key = np.stack([names.code[self.rows], *(self._of(name) for name in _REGISTERS)], axis=1)
@@ -109,8 +153,8 @@ class _WorkloadTable:
             queue=absent,
             dispatch_id=self._of("Dispatch_ID"),
             correlation_id=absent.astype(np.int64),
-            begin_ns=self._of("Start_Timestamp"),
-            end_ns=self._of("End_Timestamp"),
+            begin_ns=self._time("Start_Timestamp"),
+            end_ns=self._time("End_Timestamp"),
             geometry=flat_geometry(
                 self._of("Workgroup_Size"),
                 self._of("Grid_Size"),
