@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -107,7 +106,7 @@ def read_job(ranks: int, dispatches: int, keep: Path | None, *, two: bool) -> bo
 
 def merge_summaries(dispatches: int) -> bool:
     """From files of summaries to the answer, for some numbers of ranks."""
-    sizes = (512, 1024, 2048, 4096)
+    sizes = (8, 512, 1024, 2048, 4096)
     times = []
     with tempfile.TemporaryDirectory(prefix="rpl-ranks-") as name:
         for ranks in sizes:
@@ -123,19 +122,10 @@ def merge_summaries(dispatches: int) -> bool:
             times.append(cpu)
             print(f"  {ranks} summaries: {cpu:.2f} CPU-s, peak {peak:.2f} GB")
             shutil.rmtree(place)
-    nothing = start_cpu_s()
-    slope = float(np.polyfit(np.log(sizes), np.log(np.array(times) - nothing), 1)[0])
-    print(f"  exponent over ranks {slope:.2f}, without the {nothing:.2f} CPU-s of a start")
+    few, times = times[0], times[1:]
+    slope = float(np.polyfit(np.log(sizes[1:]), np.log(np.array(times) - few), 1)[0])
+    print(f"  exponent over ranks {slope:.2f}, without the {few:.2f} CPU-s of {sizes[0]} ranks")
     return times[-1] <= MERGE_S and slope <= EXPONENT
-
-
-def start_cpu_s() -> float:
-    """CPU seconds of a command that does nothing."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    rpl = Path(sys.executable).with_name("rpl")
-    subprocess.run([rpl, "ranks", "--help"], capture_output=True, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main() -> int:

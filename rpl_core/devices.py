@@ -47,7 +47,7 @@ def named_device(name: str, models: Sequence[DeviceModel]) -> DeviceModel:
         told = f"device {name!r} comes from {package}, which is not installed or not loaded"
         raise MissingError(told, next_step=f"pip install {package}")
     raise MissingError(
-        f"device {name!r} is unknown{did_you_mean(name, known)}; known: {', '.join(known)}"
+        f"device {name!r} is unknown; known: {', '.join(known)}{did_you_mean(name, known)}"
         if known
         else f"device {name!r} is unknown: no device plugin is installed",
         next_step="write a device plugin: `rpl docs plugins/device`",

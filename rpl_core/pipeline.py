@@ -21,7 +21,7 @@ from rpl_core.interfaces.document import DocumentContext
 from rpl_core.interfaces.options import CommandOption, Options
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.soundness import protect
-from rpl_core.run_directory.analysed import mark_complete, write_analysed
+from rpl_core.run_directory.analysed import mark_complete, mark_recorded, write_analysed
 from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.schedule import AnalysisResult, Step, analyze
 from rpl_core.values import frozen
@@ -214,6 +214,8 @@ def analyse_paths(
     if directory is not None:
         if own is None or directory.resolve() != own.resolve():
             write_analysed(directory, recording, {**request.remembered(), "ranks": ranks}, keep=keep)
+        else:
+            mark_recorded(directory)
         documents.write(directory)
         mark_complete(directory)
     return documents, directory

@@ -2,9 +2,9 @@
 
 ``python tools/generate_public_api.py`` writes, ``--check`` only says (exit 1) when a file is stale.
 
-Public is what ``WHOLE`` lists (every name defined there), and of other modules each name that a distribution
-of this project imports from another one, so that plugins from elsewhere have what those here have. The test
-kit may import anything; what only it imports is not public.
+Public is what ``WHOLE`` lists (every name defined there), what ``FOR_BUILDERS`` names, and of other modules
+each name that a distribution of this project imports from another one, so that plugins from elsewhere have
+what those here have. The test kit may import anything; what only it imports is not public.
 """
 
 from __future__ import annotations
@@ -48,6 +48,15 @@ WHOLE = (
     "rpl_rocprofv3.database",
     "rpl_vmreplay.interfaces",
 )
+
+#: What a builder of another compiler needs beside the interfaces: how commands run in the build's sandbox,
+#: what a template may say, and which word of the command is the program.
+FOR_BUILDERS = {
+    "rpl_optimize.build.build_run": ("BuildRun", "StepFailedError", "TextBuilder", "build_environment"),
+    "rpl_optimize.build.host_code": ("HOST_CODE",),
+    "rpl_optimize.build.systems": ("OUTPUT", "SOURCE", "given_words", "is_header"),
+    "rpl_optimize.running.program_word": ("Program", "find_program"),
+}
 
 #: Packages of which every module is public.
 _INTERFACES = (
@@ -166,6 +175,9 @@ def public_names() -> dict[str, Names]:
     for name in WHOLE:
         for module in _and_inner(name):
             found[module] = exported(module)
+    for module, chosen in FOR_BUILDERS.items():
+        known = definitions(module)
+        found[module] = {name: known.get(name, "passed on") for name in chosen}
     for package in PACKAGES:
         if package == TESTKIT:
             continue

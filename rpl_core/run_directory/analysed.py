@@ -54,14 +54,21 @@ def write_analysed(path: Path, recording: Recording, options: Mapping[str, Any],
 
 
 def mark_complete(path: Path) -> None:
-    """Say of a recorded run that its documents are written; any other run stays as it is.
+    """Say of a recorded run that its documents are written; any other run stays as it is."""
+    _change_state(path, "recorded", "complete")
 
-    As plain JSON: who analyses recordings needs no model of their manifest.
-    """
+
+def mark_recorded(path: Path) -> None:
+    """Take back that the documents are written: others are about to take their places, one by one."""
+    _change_state(path, "complete", "recorded")
+
+
+def _change_state(path: Path, before: str, after: str) -> None:
+    """As plain JSON: who analyses recordings needs no model of their manifest."""
     manifest = json.loads((path / MANIFEST).read_bytes())
-    if manifest["state"] == "recorded":
-        complete = {**manifest, "state": "complete"}
-        write_atomic(path / MANIFEST, json.dumps(complete, indent=2, ensure_ascii=False) + "\n")
+    if manifest["state"] == before:
+        changed = {**manifest, "state": after}
+        write_atomic(path / MANIFEST, json.dumps(changed, indent=2, ensure_ascii=False) + "\n")
 
 
 def _names_recordings(directory: Path) -> bool:

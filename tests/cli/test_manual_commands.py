@@ -117,8 +117,14 @@ def test_without_roofline_the_document_says_how_to_collect(profiled, latest):
 
 
 def test_focus_critical_puts_the_path_first(profiled):
-    first = profiled("./kernel_binary", "--focus-critical").assert_ok().stdout.splitlines()[0]
-    assert first.startswith("critical path")
+    """Behind the verdict, and before the device, its times and its kernels."""
+    for words, first, then in (
+        (("--focus-critical",), "critical path", "device"),
+        ((), "device", "critical path"),
+    ):
+        lines = profiled("./kernel_binary", *words).assert_ok().stdout.splitlines()
+        places = [next(i for i, line in enumerate(lines) if line.startswith(word)) for word in (first, then)]
+        assert places == sorted(places)
 
 
 def test_calls_and_copies_are_recorded_by_default_with_one_run_without(profiled, latest, workplace):

@@ -87,10 +87,30 @@ def test_unknown_version_is_refused(folder, version):
         load(folder, "profile")
 
 
-def test_missing_document_names_the_next_step(tmp_path):
+@pytest.mark.parametrize(
+    ("state", "cause", "next_step"),
+    [
+        (None, "it is empty", "record a run with `rpl profile -o {} -- ./app`"),
+        (
+            "notes.txt",
+            "it is no run directory",
+            "run `rpl analyze {}` if recordings lie there, else `rpl profile`",
+        ),
+        ("planned", "the run was stopped before its first pass ended", "profile again"),
+        ("complete", "the run was interrupted before its analysis", "run `rpl analyze {}`"),
+        ("damaged", "its run.json is damaged, or of another version", "`rpl analyze {}` says more"),
+    ],
+)
+def test_missing_document_names_a_next_step_that_can_work(tmp_path, state, cause, next_step):
+    if state == "notes.txt":
+        (tmp_path / state).touch()
+    elif state is not None:
+        one = {"name": "run_1", "role": "timing", "state": state, "directory": "run_1", "command": ["./app"]}
+        manifest = {"tool_version": "1", "state": "running", "created_utc": "", "collector": "none"}
+        (tmp_path / "run.json").write_text(json.dumps({**manifest, "command": ["./app"], "passes": [one]}))
     with pytest.raises(MissingError, match=r"holds no profile\.json") as caught:
         load(tmp_path, "profile")
-    assert caught.value.next_step == f"run `rpl analyze {tmp_path}`"
+    assert (caught.value.cause, caught.value.next_step) == (cause, next_step.format(tmp_path))
 
 
 def test_what_is_no_run_is_called_what_it_is(tmp_path):

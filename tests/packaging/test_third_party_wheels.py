@@ -46,7 +46,7 @@ def test_another_vendor_needs_no_package_for_amd(wheelhouse, build_wheel, fresh_
     }
     own = {name.replace("_", "-") for name in installed if name.startswith(("rpl", "rocm"))}
     assert own == {"rpl-core", "rpl-codeobject", "rpl-analysis", "rpl-report", "rpl-sm90"}
-    assert fresh.plugins().keys() == {"core", "codeobject", "analysis", "report", "sm90"}
+    assert fresh.plugins().keys() == {"core", "codeobject", "analysis", "report", "sm90", "sm90-optimizer"}
     write = "import sys; from nsight_writer import program; program().write(sys.argv[1])"
     export = fresh.folder / "report.sqlite"
     fresh.output("python", "-c", write, export, cwd=example / "tests")

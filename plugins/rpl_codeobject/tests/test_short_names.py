@@ -51,3 +51,34 @@ def test_different_names_read_differently_in_any_order(names):
     spaced = {" ".join(name.split()) for name in names}
     assert len(set(shown.values())) == len(names) or len(spaced) < len(names)
     assert short_names(reversed(names)) == shown
+
+
+def test_gemms_of_tensile_are_called_by_what_people_compare():
+    """Transposes by the order of indices in memory, types, tile; then the parameters that differ."""
+    tail = "_SN_LDSB1_GSU{gsu}_{wave}_WG64_4_1"
+    names = {
+        "Cijk_Alik_Bljk_F8HS_BH_BiasSH_AS_MT256x224x128_MI16x16x1"
+        + tail.format(gsu=1, wave="MIWT4_14"): "Cijk TN F8HS MT256x224x128 MIWT4_14",
+        "Cijk_Alik_Bljk_F8HS_BH_BiasSH_AS_MT256x224x128_MI16x16x1"
+        + tail.format(gsu=1, wave="MIWT8_7"): "Cijk TN F8HS MT256x224x128 MIWT8_7",
+        "Cijk_Ailk_Bjlk_BBS_BH_UserArgs_MT64x16x256_MI16x16x1"
+        + tail.format(gsu=2, wave="MIWT4_1"): "Cijk NT BBS MT64x16x256",
+        "Cijk_Ailk_Bljk_BBS_BH_UserArgs_MT64x16x256_MI16x16x1"
+        + tail.format(gsu=2, wave="MIWT4_1"): "Cijk NN BBS MT64x16x256",
+        "Cijk_Alik_Bjlk_HHS_BH_MT64x16x256" + tail.format(gsu=2, wave="MIWT4_1"): "Cijk TT HHS MT64x16x256",
+    }
+    assert short_names(names) == names
+    assert short_names(reversed(names)) == names
+
+
+def test_gemms_that_nothing_compared_tells_apart_show_what_does():
+    alike = [
+        f"Cijk_Ailk_Bljk_SB_MT128x64x16_MI32x32x2x1_SN_NTA{n}_WG64_4_1{more}"
+        for n, more in ((0, ""), (4, ""))
+    ]
+    assert list(short_names(alike).values()) == ["Cijk NN SB MT128x64x16 NTA0", "Cijk NN SB MT128x64x16 NTA4"]
+    absent = [alike[0], f"{alike[0]}_WGM5"]
+    assert list(short_names(absent).values()) == [
+        "Cijk NN SB MT128x64x16 no WGM",
+        "Cijk NN SB MT128x64x16 WGM5",
+    ]

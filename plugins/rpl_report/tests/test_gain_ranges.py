@@ -153,6 +153,25 @@ def _check_nothing_to_gain(text, page, dag) -> None:
     assert "no kernel alone brings 0.5%" not in told or not notable
 
 
+def test_every_form_calls_the_gain_of_one_stream_without_calls_an_upper_end(
+    rpl_make_rocpd, rpl_cli, tmp_path
+):
+    """The host may have needed each gap for itself: nothing was recorded that tells."""
+    run = tmp_path / "out"
+    recording = rpl_make_rocpd([(name, at, at + 4000) for at, name in ((0, "a"), (9000, "b"), (20_000, "a"))])
+    text = " ".join(rpl_cli("analyze", recording, "-o", run).assert_ok().stdout.split())
+    assert "the run would be at most 1.500x as fast" in text
+    assert "what if faster by (at most)" in text
+    page = html.unescape(rpl_cli("report", "--format", "html", run).assert_ok().stdout)
+    assert "so gains are at most these" in page
+    explained = rpl_cli("explain", "a", "--run", run).assert_ok().stdout
+    assert "at no cost, it makes the application at most 1.500x as fast" in explained
+    asked = rpl_cli("what-if", "a=free", "--run", run).assert_ok().stdout
+    assert "Gains are at most these" in asked
+    document = rpl_cli("what-if", "a=free", "--run", run, "--json").json()
+    assert (document["at_most"], document["together"]["application_gain_ns"]) == (True, 8000)
+
+
 @pytest.mark.data
 def test_explain_says_nothing_that_is_not_so(rpl_shared_data, tmp_path, rpl_cli):
     """A kernel that is the whole run leaves nothing, and an unknown figure confirms nothing."""

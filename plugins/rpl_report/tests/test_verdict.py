@@ -116,6 +116,49 @@ def test_a_gpu_is_called_idle_only_where_copies_would_be_known(rpl_cli, tmp_path
     assert said(copies=False) == "No kernel runs for 80.0% of the run: 80 us of 100 us."
 
 
+def test_unrecorded_work_is_no_idle_gpu(rpl_cli, tmp_path):
+    """Work that starts 493 ms after its launch had returned waited for what began before the recording."""
+    from rpl_analysis.contracts.dag import DagDocument
+    from rpl_analysis.documents.dag import dag_document
+    from rpl_analysis.execution_graph.build import execution_graph
+    from rpl_report.verdict import _idle
+    from rpl_testkit.programs import RecordedProgram
+
+    program = RecordedProgram()
+    program.launch("a", 0, 10, stream=1)
+    program.launch("b", 493_000, 493_100, stream=1, at_us=50)
+    program.copy("MEMORY_COPY_HOST_TO_DEVICE", 493_100, 493_102, stream=1)
+    document = dag_document(execution_graph(program.trace(), 0, include_copies=True))
+    entry = _idle(DagDocument.model_validate(document))[1]
+    assert entry.head.startswith("No recorded work runs for 100.0% of the run: ")
+    assert "cause not recorded 100.0%" in entry.why
+    assert "launch latency" not in entry.why
+
+
+def test_a_collective_of_one_rank_asks_for_the_others_and_an_outlier_is_named(rpl_make_rocpd, verdicts):
+    rows = [("ncclDevKernel_Generic", 0, 1000), ("ncclDevKernel_Generic", 1000, 2000)]
+    text, page = verdicts(rpl_make_rocpd([*rows, ("ncclDevKernel_Generic", 2000, 9000), ("k", 9000, 9100)]))
+    assert "Next: Record the other ranks, too" in _sentences(text)
+    assert "Run: rpl analyze --ranks RECORDING RECORDING" in _sentences(text)
+    assert "One launch takes 7 us, 7.0 times the median." in _sentences(text)
+    assert "One launch takes 7 us, 7.0 times the median." in page
+
+
+def test_a_thread_trace_that_gives_nothing_says_why(rpl_cli, tmp_path):
+    (tmp_path / "att").mkdir()
+    (tmp_path / "att" / "a_kernel.txt").write_text("a kernel\n")
+    (tmp_path / "att" / "a_v0_se0.att").write_bytes(b"\0" * 64)
+    said = _sentences(rpl_cli("analyze", tmp_path / "att").assert_ok().stdout.split("\n\n")[0])
+    assert said.startswith("1. No kernel is timed, so no gain is known. The thread trace gives nothing: ")
+
+
+def test_a_label_of_a_plugin_says_whose_it_is():
+    from rpl_report.verdict import _words
+
+    assert _words("transforms:lds_bank_conflicts") == "lds bank conflicts (by transforms)"
+    assert _words("latency_bound") == "latency bound"
+
+
 def test_ranks_say_which_collective_who_waits_and_who_comes_last(rpl_cli, tmp_path):
     """Two ranks, three all-reduces: rank 1 arrives last in two of three, rank 0 waits longest."""
     columns = "Kind,Agent_Id,Queue_Id,Stream_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 RPL_API = 1
 
 
-@hookimpl
+@hookimpl(optionalhook=True)  # without rpl-optimize nobody asks
 def rpl_builders() -> tuple[BuildSystem, ...]:
     from rpl_sm90.builder import NvccBuilds
 

@@ -19,7 +19,7 @@ from rpl_core.model.device import (
     Pipe,
     Quantity,
 )
-from rpl_core.model.metric import Exactness
+from rpl_core.model.origin import Exactness
 from rpl_core.model.trace import Agent
 
 ARCHITECTURE = "sm_90"

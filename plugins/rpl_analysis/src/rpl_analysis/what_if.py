@@ -89,6 +89,7 @@ class ReplayedRun:
         links = None if known else link_lanes(nodes, dependencies.program)
         certain = links is None or other_lengths(self._domain, links).certain_only_ns is None
         self._order = LaneOrder(known=known, certain=certain)
+        self.at_most = known and dependencies.sync_info == "none"
 
     @property
     def names(self) -> tuple[str, ...]:

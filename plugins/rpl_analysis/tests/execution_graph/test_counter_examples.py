@@ -110,6 +110,24 @@ def test_waiting_for_the_return_of_a_synchronisation_is_not_blamed_on_the_host(p
     assert attrs.astuple(graph.breakdown) == (20_000, 0, 9_000, 5_000, 6_000)
 
 
+@pytest.mark.parametrize(
+    ("begin", "until", "is_copy", "launch_ns", "unrecorded_ns"),
+    [
+        (1_020, 22, False, 999_000, 0),
+        (2_022, 22, False, 1_000, 2_000_000),
+        (2_022, 2_000, False, 2_001_000, 0),  # the launch loads code first
+        (2_022, 2_040, True, 0, 2_001_000),  # the call that copies returns when it has copied
+    ],
+)
+def test_what_starts_long_after_its_launch_waited_for_something_unrecorded(
+    program, begin, until, is_copy, launch_ns, unrecorded_ns
+) -> None:
+    program.launch("A", 0, 10, stream=1)
+    program.launch("B", begin, begin + 10, stream=1, at_us=21, until_us=until, is_copy=is_copy)
+    idle = attrs.astuple(_graph(program).clock_domains[0].idle)
+    assert idle == (11_000, 0, launch_ns, unrecorded_ns, 0)
+
+
 def _idle_calls(graph) -> dict:
     return {call.name: call.idle_ns for call in graph.clock_domains[0].idle_calls}
 

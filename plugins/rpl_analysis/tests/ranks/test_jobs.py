@@ -30,6 +30,7 @@ from rpl_analysis.ranks.summary_file import (
 )
 from rpl_core.errors import BadDataError
 from rpl_core.ingest.load import load_recording
+from rpl_core.model.calls import COLLECTIVES, CollectiveLaunch
 from rpl_core.model.merge import merge_traces
 from rpl_testkit.traces import TracedDispatch, make_trace, mi300x_agent
 
@@ -200,6 +201,45 @@ def test_ranks_that_launch_differently_often_are_not_paired():
     job = _answer(_trace(1, _steps((10, 5, 20))), _trace(2, _steps((10, 5, 20), (30, 5, 40))))
     assert "1 to 2 times" in job.collectives[0].wait_reason
     assert job.what_if_reason is not None
+
+
+def _in_group(trace, group, elements=(1, 2)):
+    """The trace with what a library would say of its collectives, in order: communicator and size."""
+    names = [trace.kernels[kernel].name for kernel in trace.dispatches.kernel.tolist()]
+    numbers = trace.dispatches.correlation_id[[ALL in name or "nccl" in name for name in names]].tolist()
+    (process,) = trace.processes
+    launches = tuple(
+        CollectiveLaunch(process.guid, process.pid, number, "_allreduce_base", group, size)
+        for number, size in zip(numbers, elements, strict=True)
+    )
+    return attrs.evolve(trace, extras={COLLECTIVES: launches})
+
+
+def test_communicators_are_kept_apart():
+    # Two pairs of ranks: one operates while the other has long left, so that no order of all four is right.
+    early, late = ((10, 5, 40), (50, 5, 90)), ((500, 5, 540), (550, 5, 590))
+    traces = [_trace(n, _steps(*(early if n < 2 else late), shift=0)) for n in range(4)]
+    by_order = _answer(*traces)
+    assert by_order.collectives[0].matched_by == "launch_order"
+    assert "ended before another began" in by_order.collectives[0].wait_reason
+    grouped = _answer(*(_in_group(trace, f"tp {n // 2}") for n, trace in enumerate(traces)))
+    parts = grouped.collectives
+    assert [(c.communicator, c.elements, c.ranks, c.operations) for c in sorted(parts, key=str)] == [
+        ("tp 0", 1, 2, 1),
+        ("tp 0", 2, 2, 1),
+        ("tp 1", 1, 2, 1),
+        ("tp 1", 2, 2, 1),
+    ]
+    assert {c.matched_by for c in parts} == {"communicator"}
+    assert [rank.wait_ns for rank in grouped.by_rank] == [0, 0, 0, 0]
+
+
+def test_a_recorded_operation_tells_what_the_name_of_a_kernel_does_not():
+    rows = [("gemm", 0, 40), ("ncclDevKernel_Generic", 50, 100)]
+    one, other = _trace(1, rows, "a"), _trace(1, [(n, b + 7, e + 7) for n, b, e in rows], "b")
+    job = _answer(_in_group(one, "all", (8,)), _in_group(other, "all", (8,)))
+    (part,) = job.collectives
+    assert (part.operation, part.exactness, job.clock.assumed) == ("_allreduce_base", "lower_bound", False)
 
 
 # A job whose truth is known.

@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 import pytest
 
+from rpl_analysis.ranks.analyzer import MANY_RANKS
 from rpl_analysis.ranks.recognise import builtin_collective_rules, collectives_among
 from rpl_analysis.ranks.report import compare_arrivals, rank_report
 from rpl_core.model.merge import merge_traces
@@ -66,7 +67,7 @@ def test_two_recorded_ranks_agree_with_plain_sql(two_ranks, rpl_cli, tmp_path):
     own = [sum(e - b for name, _, b, e in rows if name == worst["name"]) for rows in kernels]
     assert (worst["max_ns"], worst["slowest_rank"]) == (max(own), own.index(max(own)))
     assert worst["imbalance"] == pytest.approx(max(own) / (sum(own) / 2) - 1)
-    assert "2 x AMD Instinct MI300X (GPU 0, 1)" in text.splitlines()[0]
+    assert "2 x AMD Instinct MI300X (GPU 0, 1)" in text
     assert ">=5.732 ms" in text
 
 
@@ -179,3 +180,13 @@ def test_a_plugin_adds_names(rpl_site, rpl_cli, rpl_make_rocpd):
         "halo_exchange",
         "one rank alone ran it",
     )
+
+
+@pytest.mark.parametrize(("ranks", "named"), [(MANY_RANKS - 1, False), (MANY_RANKS, True)])
+def test_of_many_ranks_one_line_names_the_command_for_them(simulated_job, rpl_cli, tmp_path, ranks, named):
+    job, folder = simulated_job(ranks, 60), tmp_path / "recordings"
+    folder.mkdir()
+    for rank in range(ranks):
+        job.write_recording(folder, rank)
+    said = rpl_cli("analyze", folder, "--ranks", "-o", tmp_path / "out").assert_ok().stderr.splitlines()
+    assert [f"{ranks} ranks" in line for line in said if "rpl ranks FOLDER" in line] == [True] * named

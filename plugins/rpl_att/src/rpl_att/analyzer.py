@@ -9,6 +9,7 @@ from rpl_analysis.facts import KERNEL_TIMES
 from rpl_att.facts import ATT, DEPENDENCY_WAIT_FRACTION, MFMA_UTILIZATION, TRACE_HEADROOM, VALU_UTILIZATION
 from rpl_att.reader import EXTRA
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.interfaces.fact import Fact
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin
@@ -16,7 +17,6 @@ from rpl_core.model.origin import Exactness, Origin
 if TYPE_CHECKING:
     from rpl_att.contract import AttPart
     from rpl_core.contracts.common import MetricDoc
-    from rpl_core.interfaces.fact import Fact
 
 
 FIGURES = (TRACE_HEADROOM, DEPENDENCY_WAIT_FRACTION, VALU_UTILIZATION, MFMA_UTILIZATION)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rpl_analysis.facts import KERNEL_TIMES
 from rpl_att.facts import ATT
-from rpl_core.interfaces.document import DocumentSection
+from rpl_core.interfaces.document import DocumentContext, DocumentSection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rpl_att.contract import AttPart
-    from rpl_core.interfaces.document import DocumentContext
 
 __all__ = ["TimedTraces", "UntimedTraces"]
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rpl_core import hookimpl
-from rpl_core.interfaces.options import PluginSetting, SettingKind
+from rpl_core.interfaces.options import CommandOption, PluginSetting, SettingKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rpl_core.interfaces.analyzer import Analyzer
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.doctor import DoctorCheck
     from rpl_core.interfaces.document import DocumentSection
-    from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.section import ReportSection
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from rpl_autotune.evaluation.templates import text_digest
-from rpl_autotune.interfaces.job import Reading
+from rpl_autotune.interfaces.job import Reading, Timing, Variant
 from rpl_core.errors import BadDataError
 from rpl_core.files.bounded import open_regular
 from rpl_core.process.storage import make_directory, storage_error
@@ -25,7 +25,6 @@ from rpl_core.text.secrets import masked_words
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_autotune.interfaces.job import Timing, Variant
     from rpl_autotune.interfaces.space import Value
 
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_codeobject.demangle import demangled
-from rpl_codeobject.disassembly import disassemble, find_disassembler
+from rpl_codeobject.disassembly import Instruction, disassemble, find_disassembler
 from rpl_codeobject.kernel_code import KernelCode, packed_mix
 from rpl_codeobject.reading.read import code_beside, code_objects_from, read_code_objects, read_uri
+from rpl_codeobject.values import CodeObject, Kernel
 from rpl_core.errors import MissingError, RplError
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from rpl_codeobject.disassembly import Instruction
-    from rpl_codeobject.values import CodeObject, Kernel
     from rpl_core.model.recording import Recording
 
 __all__ = ["CodeAtHand", "code_at_hand"]

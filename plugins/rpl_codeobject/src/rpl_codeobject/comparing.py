@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_codeobject.disassembly import disassemble_all
-from rpl_codeobject.occupancy import ArchitectureOf, LaunchAssumption, compiled_occupancy
+from rpl_codeobject.disassembly import Instruction, disassemble_all
+from rpl_codeobject.occupancy import ArchitectureOf, LaunchAssumption, LaunchedKernel, compiled_occupancy
 from rpl_codeobject.reading.exported import exported_symbols
+from rpl_codeobject.values import CodeObject, Kernel, KernelArgument
+from rpl_core.model.architecture import Architecture
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
-
-if TYPE_CHECKING:
-    from rpl_codeobject.disassembly import Instruction
-    from rpl_codeobject.occupancy import LaunchedKernel
-    from rpl_codeobject.values import CodeObject, Kernel, KernelArgument
-    from rpl_core.model.architecture import Architecture
 
 
 class Severity(str, Enum):
@@ -142,8 +137,6 @@ def _breaking(kernel: Kernel, what: str, before: object, after: object, reason: 
 def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
-
-# Compare two builds of a program kernel by kernel: ABI first, then resources.
 
 # What a kernel costs: LDS, scratch, spills, registers, occupancy.
 

@@ -79,8 +79,3 @@ def test_both_rooflines_of_real_recordings_are_drawn(rpl_shared_data, rpl_cli, t
     # A copy does no floating-point operations. Its points are at 16.79 MB in 14.87 us and in 25.44 us.
     rates = [re.findall(r'aria-label="vecCopy: [^"]*HBM ([\d.]+) ([GT]B/s)', plot) for plot in plots]
     assert [rate for each in rates for rate in each] == [("1.13", "TB/s"), ("660.1", "GB/s")]
-
-
-def test_a_history_has_no_page(rpl_cli, tmp_path) -> None:
-    outcome = rpl_cli("compare", "--history", tmp_path, "--html", tmp_path / "page.html").assert_exit(64)
-    assert "--html does not belong here" in outcome.stderr

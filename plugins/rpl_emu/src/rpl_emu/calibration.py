@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 from rpl_core.errors import BadDataError
 from rpl_core.files.bounded import parse_json, read_regular
 from rpl_core.values import frozen
 from rpl_emu.amd_counters import amd_counters
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
 #: Counters of one program: thousands of rows of some 200 bytes (chosen).
 _MOST_BYTES = 64 << 20

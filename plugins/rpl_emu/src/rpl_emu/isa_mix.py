@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,6 @@ from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from rpl_core.cli.output import Output
 
 #: What the assembler puts behind a function to fill its last lines.

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
 from rpl_core.values import frozen
 from rpl_vmreplay.native_parts import NativePart, find_part
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 FOLDER_VARIABLE = "RPL_EMU_FOLDER"
 LLVM_VARIABLE = "RPL_EMU_LLVM"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rpl_core import hookimpl
@@ -9,8 +10,6 @@ from rpl_core.errors import RplError
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.document import DocumentSection
     from rpl_core.interfaces.reader import Reader

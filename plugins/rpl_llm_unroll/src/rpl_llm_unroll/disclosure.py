@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import UsageError
 from rpl_core.values import frozen
-from rpl_llm_unroll.exchange import tokens_of
+from rpl_llm_unroll.exchange import Message, Spent, tokens_of
 
 if TYPE_CHECKING:
     from detect_secrets.plugins.base import BasePlugin
 
-    from rpl_llm_unroll.exchange import Message, Spent
     from rpl_llm_unroll.settings import LlmSettings
     from rpl_optimize.interfaces.transformation import KernelSource
 

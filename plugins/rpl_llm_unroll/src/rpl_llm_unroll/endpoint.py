@@ -9,16 +9,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rpl_core.errors import BadDataError, MissingError, UsageError
-from rpl_llm_unroll.exchange import Answer, Usage, estimated_tokens, tokens_of
-from rpl_llm_unroll.settings import DEFAULT_BASE_URL
-
-if TYPE_CHECKING:
-    from rpl_llm_unroll.exchange import Message
-    from rpl_llm_unroll.settings import LlmSettings
-
+from rpl_llm_unroll.exchange import Answer, Message, Usage, estimated_tokens, tokens_of
+from rpl_llm_unroll.settings import DEFAULT_BASE_URL, LlmSettings
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 #: A kernel of 128 KiB in JSON with a long reasoning beside it (chosen).

@@ -11,24 +11,18 @@ import attrs
 from rpl_core.values import frozen
 from rpl_llm_unroll.disclosure import announce, refuse_secrets
 from rpl_llm_unroll.endpoint import Endpoint
-from rpl_llm_unroll.exchange import FILE_NAME, ExchangeLog, Message
+from rpl_llm_unroll.exchange import FILE_NAME, Answer, Exchange, ExchangeLog, Message
 from rpl_llm_unroll.prompt.build import build_prompt
-from rpl_llm_unroll.prompt.model import find_target, repair_message, subject_of
+from rpl_llm_unroll.prompt.model import Prompt, find_target, repair_message, subject_of
 from rpl_llm_unroll.questions import Questions
-from rpl_llm_unroll.reply import Problem, judge_reply
-from rpl_llm_unroll.settings import read_settings
-from rpl_optimize.interfaces.proposer import InstalledTransformation, Proposer
+from rpl_llm_unroll.reply import Problem, SoundReply, Target, judge_reply
+from rpl_llm_unroll.settings import LlmSettings, read_settings
+from rpl_optimize.interfaces.proposer import InstalledTransformation, ProposalRequest, Proposer
 from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict
 from rpl_optimize.ranked import RankedProposer
 from rpl_transforms.unroll import Unroll
 
 if TYPE_CHECKING:
-    from rpl_llm_unroll.exchange import Answer, Exchange
-    from rpl_llm_unroll.prompt.model import Prompt
-    from rpl_llm_unroll.reply import SoundReply, Target
-    from rpl_llm_unroll.settings import LlmSettings
-    from rpl_optimize.interfaces.proposer import ProposalRequest
-
     Connect = Callable[[LlmSettings, Mapping[str, str], Callable[[str], None]], Endpoint]
 
 

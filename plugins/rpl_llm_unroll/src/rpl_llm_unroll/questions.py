@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
 from rpl_core.text.table import counted
@@ -13,17 +12,15 @@ from rpl_llm_unroll.endpoint import Endpoint
 from rpl_llm_unroll.exchange import (
     Exchange,
     ExchangeLog,
+    Message,
+    Spent,
     budget_problem,
     cost_of,
     digest_of,
     read_exchanges,
     spent_in,
 )
-from rpl_llm_unroll.settings import read_settings
-
-if TYPE_CHECKING:
-    from rpl_llm_unroll.exchange import Message, Spent
-    from rpl_llm_unroll.settings import LlmSettings
+from rpl_llm_unroll.settings import LlmSettings, read_settings
 
 
 class Questions:

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Literal
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.transformation import Edit, GuardVerdict
 from rpl_optimize.source_meaning.front_end import line_directive
-from rpl_transforms.source_file import find_kernels, function_name
+from rpl_transforms.source_file import KernelNode, SourceFile, find_kernels, function_name
 from rpl_transforms.syntax import declared_names, first_error, line_of, parse, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
-
-    from rpl_transforms.source_file import KernelNode, SourceFile
 
 
 @frozen(eq=False)

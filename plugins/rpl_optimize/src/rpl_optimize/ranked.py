@@ -8,21 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import attrs
 
 from rpl_core.errors import InterruptedRunError, PluginError, RplError
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_optimize.interfaces.proposer import Proposer
+from rpl_optimize.interfaces.proposer import (
+    InstalledProposer,
+    InstalledTransformation,
+    ProposalRequest,
+    Proposer,
+)
 from rpl_optimize.interfaces.transformation import EditCandidate, Evidence, Screening
-from rpl_optimize.transform import OfferedCandidate, ask, candidate_problem, collect_offers
-
-if TYPE_CHECKING:
-    from rpl_optimize.interfaces.proposer import InstalledProposer, InstalledTransformation, ProposalRequest
-    from rpl_optimize.transform import Offers
-
+from rpl_optimize.transform import OfferedCandidate, Offers, ask, candidate_problem, collect_offers
 
 #: Of a kernel with more refused candidates the rest is counted; `rpl transform` lists them all.
 _MOST_REFUSALS = 5

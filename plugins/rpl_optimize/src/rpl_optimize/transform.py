@@ -16,11 +16,16 @@ from rpl_core.model.value_checks import require_value, value_violation
 from rpl_core.plugins.boundary import one_line, plugin_boundary
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.proposer import InstalledTransformation
-from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict, KernelSource
+from rpl_optimize.interfaces.transformation import (
+    Edit,
+    EditCandidate,
+    GuardVerdict,
+    KernelSource,
+    Transformation,
+)
 
 if TYPE_CHECKING:
     from rpl_core.plugins.catalog import NamedContributions
-    from rpl_optimize.interfaces.transformation import Edit, Transformation
 
 
 #: No hand-written kernel file comes near this; a larger one is not source code.

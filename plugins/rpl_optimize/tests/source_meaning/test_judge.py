@@ -222,6 +222,17 @@ def test_another_factor_in_a_hint_is_no_new_hint(judge_of):
     assert "declared" in _refused(judge.judge(other, (LoopHints(),)))
 
 
+def test_a_hint_in_a_lambda_is_one(judge_of):
+    """The compiler's tree has the body of a lambda twice."""
+    source = _SOURCE.replace(
+        b"  if (n > 3) atomicAdd",
+        b"  [&] { for (int i = 0; i < n; ++i) p[i] += 1.0f; }();\n  if (n > 3) atomicAdd",
+    )
+    hinted = source.replace(b"{ for (int i = 0; i < n; ++i) p[i] += 1.0f", b"{ " + _HINTED + b" += 1.0f")
+    assert hinted != source != _SOURCE
+    assert _refused(judge_of(source).judge(hinted, (LoopHints(),))) == {}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "declared"),
     [

@@ -64,6 +64,8 @@ _ORIGINS = {
 }
 _UNTIMED_STEP = "Record a kernel trace: without one no kernel is timed and no gain is known."
 _UNTIMED_COMMAND = "rpl profile -- COMMAND"
+_LONE_STEP = "Record the other ranks, too: a collective waits for the last of them, and one rank can't tell."
+_LONE_COMMAND = "rpl analyze --ranks RECORDING RECORDING ..."
 TRACED_COMMAND = "rpl profile --deep-analysis -- COMMAND"
 
 
@@ -105,7 +107,8 @@ def verdict_of(documents: ReportDocuments, called: Naming, claims: Iterable[Clai
     origin = profile.provenance.origin if profile.provenance else ""
     told = tuple(claims)
     entries = _with_claims(_entries(profile, dag, analysis, called), told)
-    return Verdict(tuple(_advised(entries, analysis)), _ORIGINS.get(origin or "", ""), _basis(documents))
+    advised = _advised(_lone_collectives(entries, profile), analysis)
+    return Verdict(tuple(advised), _ORIGINS.get(origin or "", ""), _basis(documents))
 
 
 def _entries(
@@ -148,6 +151,15 @@ def _with_claims(entries: Sequence[Entry], claims: Sequence[Claim]) -> list[Entr
     return [*own, *told] if not any(entry.subject for entry in entries) else [*told, *own]
 
 
+def _lone_collectives(entries: Iterable[Entry], profile: ProfileDocument) -> Iterator[Entry]:
+    """A collective of one rank: neither counters nor its own speed tell why it takes long."""
+    ranks = profile.ranks
+    alone = ranks is not None and len(ranks.ranks) + ranks.ranks_left_out < 2
+    names = {collective.name for collective in ranks.collectives} if ranks is not None and alone else set()
+    for entry in entries:
+        yield attrs.evolve(entry, step=_LONE_STEP, command=_LONE_COMMAND) if entry.subject in names else entry
+
+
 def _of_most_time(
     profile: ProfileDocument, dag: DagDocument, analysis: AnalysisDocument, called: Naming
 ) -> Iterator[Entry]:
@@ -170,8 +182,12 @@ def _without_kernels(profile: ProfileDocument, dag: DagDocument) -> Iterator[Ent
     reason = readable(dag.reason or "unknown", 400)
     if profile.untimed_thread_traces and not profile.kernels:
         # A page of thread traces alone has no section of the path to lead to.
+        empty = [part for part in profile.untimed_thread_traces if part.get("status") == "empty"]
+        nothing = len(empty) == len(profile.untimed_thread_traces)
+        reason = readable(str(empty[0].get("reason") or "unknown"), 200) if nothing else ""
         yield Entry(
             "No kernel is timed, so no gain is known.",
+            f"The thread trace gives nothing: {reason}." if nothing else "",
             section="thread-traces",
             step="Record a kernel trace beside the thread trace.",
             command=TRACED_COMMAND,
@@ -237,8 +253,9 @@ def _time_share(profile: ProfileDocument, name: str) -> str:
 
 
 def _words(label: str | None) -> str:
-    """A label in words; one of a plugin (``plugin:label``) stays as it is."""
-    return readable(label or "", 80) if ":" in (label or "") else (label or "").replace("_", " ")
+    """A label in words; one of a plugin (``plugin:label``) says so."""
+    plugin, _, own = (label or "").rpartition(":")
+    return readable(f"{own.replace('_', ' ')}{f' (by {plugin})' if plugin else ''}", 80)
 
 
 def _up_to(dag: DagDocument) -> str:
@@ -301,10 +318,27 @@ def _best_gain(
         f"{head}{_shares(best, dag, profile)}{', its limit unknown' if unknown else ''}.",
         f"In half its time the run takes {_up_to(dag)}{_less(twice)} less ({_part(twice, dag)}); "
         f"at no cost {_limit(free, dag)}.",
-        _said(label) if label else "",
+        " ".join(part for part in (*_peculiar(best, dag, profile), _said(label)) if part),
         subject=_COPIES if kind == "copy" else best.name,
     )
     return most_gain_ns(twice), entry
+
+
+def _peculiar(work: ForecastPart, dag: DagDocument, profile: ProfileDocument) -> Iterator[str]:
+    """What else its launches show: one that takes much longer than the others, memory behind registers."""
+    kernel = next((k for k in profile.kernels if work.kind == "kernel" and k.name == work.name), None)
+    if kernel is None:
+        return
+    longest, median = kernel.max_ns, kernel.median_ns
+    if (
+        longest
+        and median
+        and longest >= 2 * median
+        and longest - median >= _MUCH_IDLE * (dag.makespan_ns or 0)
+    ):
+        yield f"One launch takes {duration_ns(longest)}, {longest / median:.1f} times the median."
+    if kernel.resources is not None and kernel.resources.scratch_bytes:
+        yield f"{kernel.resources.scratch_bytes:,} bytes of scratch memory per work-item."
 
 
 def _shares(work: ForecastPart, dag: DagDocument, profile: ProfileDocument) -> str:
@@ -408,6 +442,8 @@ def _idle(dag: DagDocument) -> tuple[int, Entry] | None:
     copies = any(symbol.kind == "copy" for symbol in dag.symbols)
     idle = "No GPU works" if several else "The GPU is idle"
     who = idle if copies else f"No kernel runs{' on any GPU' if several else ''}"
+    unseen = domain.idle is not None and domain.idle.unattributed_ns > domain.idle_ns / 2
+    who = f"No recorded work runs{' on any GPU' if several else ''}" if copies and unseen else who
     who += f" on {readable(domain.node, 40)}" if len(dag.clock_domains) > 1 else ""
     share = domain.idle_ns / domain.makespan_ns
     head = f"{who} for {percent(share)} of the run: {duration_ns(domain.idle_ns)} of "

@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
     import pytest
 
 __all__ = ["ClosedLoopBench", "open_bench"]

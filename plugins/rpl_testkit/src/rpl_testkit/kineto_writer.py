@@ -10,10 +10,8 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 __all__ = ["KinetoTrace"]
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -16,9 +18,6 @@ import attrs
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from types import TracebackType
-
     from typing_extensions import Self
 
 __all__ = ["LlmServer", "Scripted"]

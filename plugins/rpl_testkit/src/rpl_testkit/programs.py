@@ -6,6 +6,7 @@ gives it. Stream ids are the profiler's, handles the program's pointers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -14,8 +15,6 @@ from rpl_core.values import frozen
 from rpl_testkit.traces import mi300x_agent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rpl_core.model.trace import ApiCalls, Copies, Dispatches, LaunchShapes, Trace
 
 __all__ = ["RecordedCall", "RecordedProgram", "RecordedWork"]

@@ -5,14 +5,13 @@ It is imported at every start of pytest on machines with rpl-testkit, so it impo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
     from rpl_testkit.closed_loop import ClosedLoopBench
     from rpl_testkit.command_line import CommandLine
     from rpl_testkit.recordings import RocpdBuilder

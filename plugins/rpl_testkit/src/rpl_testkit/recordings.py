@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -9,9 +11,6 @@ import attrs
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
     from rpl_testkit.rocpd_writer import DispatchRow, RocpdContents
 
 

@@ -10,13 +10,11 @@ import os
 import re
 import shutil
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 #: Overrides where the real recordings lie (default: ``../shared/data`` beside the project).
 DATA_VARIABLE = "RPL_SHARED_DATA"

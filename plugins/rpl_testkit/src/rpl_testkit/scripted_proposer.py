@@ -10,15 +10,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rpl_core import hookimpl
 from rpl_core.text.table import counted
-from rpl_optimize.interfaces.proposer import Proposer
+from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer
 from rpl_optimize.interfaces.transformation import Edit, EditCandidate, GuardVerdict
-
-if TYPE_CHECKING:
-    from rpl_optimize.interfaces.proposer import ProposalRequest
 
 RPL_API = 1
 VARIABLE = "RPL_SCRIPTED_CANDIDATES"

@@ -6,15 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.transformation import Edit, EditCandidate
-from rpl_transforms.source_file import read_source_file
+from rpl_optimize.interfaces.transformation import Edit, EditCandidate, KernelSource
+from rpl_transforms.source_file import KernelNode, SourceFile, read_source_file
 from rpl_transforms.syntax import first_error, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
-
-    from rpl_optimize.interfaces.transformation import KernelSource
-    from rpl_transforms.source_file import KernelNode, SourceFile
 
 
 # Where a kernel writes to memory that outlives it, as far as its own text shows.

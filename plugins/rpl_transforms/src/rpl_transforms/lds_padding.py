@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.declared_change import ResizedArray
-from rpl_optimize.interfaces.transformation import Edit, EditCandidate, GuardVerdict
-from rpl_transforms.evidence import padding_evidence
+from rpl_optimize.interfaces.source_reading import SourceReading
+from rpl_optimize.interfaces.transformation import Edit, EditCandidate, Evidence, GuardVerdict
+from rpl_transforms.evidence import KernelFacts, padding_evidence
 from rpl_transforms.promises import KernelTransformation, largest_block
+from rpl_transforms.source_file import KernelNode, SourceFile
 from rpl_transforms.syntax import line_of, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
-
-    from rpl_optimize.interfaces.source_reading import SourceReading
-    from rpl_optimize.interfaces.transformation import Evidence
-    from rpl_transforms.evidence import KernelFacts
-    from rpl_transforms.source_file import KernelNode, SourceFile
 
 #: Banks of shared memory, 4 bytes wide (docs/reference/counters.md, 3.5). On a GPU with twice as many, such
 #: rows begin in one or two of them.

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.transformation import GuardVerdict
-from rpl_transforms.source_file import function_name, words_in
+from rpl_transforms.source_file import KernelNode, SourceFile, function_name, words_in
 from rpl_transforms.syntax import ancestors, line_of, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
-
-    from rpl_transforms.source_file import KernelNode, SourceFile
 
 
 # Loops in source order.

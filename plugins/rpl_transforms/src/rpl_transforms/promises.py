@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_core.text.table import counted
 from rpl_optimize.interfaces.declared_change import LaunchBounds, RestrictedParameter
-from rpl_optimize.interfaces.transformation import Edit, EditCandidate, Evidence, GuardVerdict, Transformation
+from rpl_optimize.interfaces.source_reading import SourceReading
+from rpl_optimize.interfaces.transformation import (
+    Edit,
+    EditCandidate,
+    Evidence,
+    GuardVerdict,
+    KernelSource,
+    Transformation,
+)
 from rpl_transforms.evidence import KernelFacts, launch_bounds_evidence, restrict_evidence
-from rpl_transforms.source_file import read_source_file
+from rpl_transforms.source_file import KernelNode, Launch, SourceFile, read_source_file
 from rpl_transforms.syntax import text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
-
-    from rpl_optimize.interfaces.source_reading import SourceReading
-    from rpl_optimize.interfaces.transformation import KernelSource
-    from rpl_transforms.source_file import KernelNode, Launch, SourceFile
 
 
 # What all transformations that work kernel by kernel share.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -17,17 +16,13 @@ from rpl_codeobject.disassembly import IsaVerdict, compare_instructions, disasse
 from rpl_codeobject.reading.read import code_objects_from
 from rpl_codeobject.values import CodeObject
 from rpl_core.errors import InterruptedRunError, RplError
+from rpl_core.model.architecture import Architecture
 from rpl_core.values import frozen
 from rpl_optimize.build.binary_guards import binary_guards
 from rpl_optimize.build.build_run import build_environment
 from rpl_optimize.build.systems import CLANG, first_installed
-from rpl_optimize.interfaces.transformation import GuardVerdict, Screening
+from rpl_optimize.interfaces.transformation import GuardVerdict, KernelSource, Screening
 from rpl_optimize.isolation.sandbox import Reach, run_confined
-
-if TYPE_CHECKING:
-    from rpl_core.model.architecture import Architecture
-    from rpl_optimize.interfaces.transformation import KernelSource
-
 
 #: Without ROCm's headers and device library, for sources that need neither.
 _BARE = ("-nogpuinc", "-nogpulib")

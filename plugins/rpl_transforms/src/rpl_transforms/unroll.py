@@ -5,25 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.declared_change import LoopHints
-from rpl_optimize.interfaces.transformation import Edit, EditCandidate, Evidence, Screening, Transformation
+from rpl_optimize.interfaces.transformation import (
+    Edit,
+    EditCandidate,
+    Evidence,
+    GuardVerdict,
+    KernelSource,
+    Screening,
+    Transformation,
+)
 from rpl_optimize.transform import apply_edits
 from rpl_transforms.controls import controls_of
 from rpl_transforms.evidence import hot_lines
-from rpl_transforms.loops import Policy, accepted_hint, find_loops
+from rpl_transforms.loops import Policy, SourceLoop, accepted_hint, find_loops
 from rpl_transforms.resource_screen import ResourceScreen, screen_for
-from rpl_transforms.source_file import read_source_file
-
-if TYPE_CHECKING:
-    from rpl_optimize.interfaces.transformation import GuardVerdict, KernelSource
-    from rpl_transforms.loops import SourceLoop
-    from rpl_transforms.source_file import SourceFile
-
+from rpl_transforms.source_file import SourceFile, read_source_file
 
 # What a run's documents say for unrolling: weight and label of kernels, hot lines, device; and the order.
 

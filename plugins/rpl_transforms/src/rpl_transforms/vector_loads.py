@@ -8,18 +8,15 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.transformation import Edit, EditCandidate, GuardVerdict
-from rpl_transforms.evidence import vector_load_evidence
+from rpl_optimize.interfaces.source_reading import SourceReading
+from rpl_optimize.interfaces.transformation import Edit, EditCandidate, Evidence, GuardVerdict
+from rpl_transforms.evidence import KernelFacts, vector_load_evidence
 from rpl_transforms.promises import KernelTransformation
+from rpl_transforms.source_file import KernelNode, SourceFile
 from rpl_transforms.syntax import line_of, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
-
-    from rpl_optimize.interfaces.source_reading import SourceReading
-    from rpl_optimize.interfaces.transformation import Evidence
-    from rpl_transforms.evidence import KernelFacts
-    from rpl_transforms.source_file import KernelNode, SourceFile
 
 #: Element type -> how many of them a load of 16 bytes brings.
 _VECTORS = {"float": 4, "int": 4, "double": 2}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -20,7 +20,7 @@ from rpl_core.cli.output import shown_while_running
 from rpl_core.errors import BadDataError, MissingError, NoVerdictError, RplError, UsageError
 from rpl_core.exit_codes import ExitCode
 from rpl_core.files.bounded import read_regular
-from rpl_core.process import ProcessRequest, run_command
+from rpl_core.process import ProcessRequest, ProcessResult, run_command
 from rpl_core.process.launch import require_program
 from rpl_core.process.outcome import ApplicationExitError, describe_exit
 from rpl_core.process.storage import make_directory, storage_error
@@ -29,10 +29,6 @@ from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.files import DISPATCH, REGIONS, SENTINEL, doubts_of
 from rpl_vmreplay.capture.folder import open_capture
-
-if TYPE_CHECKING:
-    from rpl_core.process import ProcessResult
-
 
 _EXTENDED = 1  # REG_EXTENDED of <regex.h>, the same in glibc and musl
 #: glibc's regex_t takes 64 bytes on x86-64.

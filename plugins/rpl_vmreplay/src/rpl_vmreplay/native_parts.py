@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rpl_core.config.settings import Setting
 from rpl_core.config.values import text
@@ -13,9 +14,6 @@ from rpl_core.errors import MissingError, UsageError
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 from rpl_core.interfaces.options import CommandOption, SettingKind
 from rpl_core.values import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _REMEDY = (
     "pip install rpl-native, or in a checkout of rpl: cmake -S . -B build && cmake --build build -j, then {}"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rpl_core.interfaces.doctor import DoctorCheck
     from rpl_core.interfaces.options import CommandOption
     from rpl_vmreplay.interfaces.replayer import Replayer

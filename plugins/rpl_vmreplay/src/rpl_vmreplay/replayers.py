@@ -8,12 +8,19 @@ from rpl_core.model.origin import Origin
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_vmreplay.hookspecs import REPLAYERS
-from rpl_vmreplay.interfaces.replayer import InputsResult, Replayer, ReplayResult, ReserveResult
+from rpl_vmreplay.interfaces.replayer import (
+    InputsRequest,
+    InputsResult,
+    Replayer,
+    ReplayRequest,
+    ReplayResult,
+    ReserveRequest,
+    ReserveResult,
+)
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
     from rpl_core.plugins.relay import Contribution
-    from rpl_vmreplay.interfaces.replayer import InputsRequest, ReplayRequest, ReserveRequest
 
 DEFAULT_REPLAYER = "hsa"
 

@@ -43,6 +43,7 @@ _SUBJECTS = {
     "sync_idle": "GPU idle, held back by a synchronisation",
     "launch_idle": "GPU idle, between submission and start",
     "unattributed_idle": "GPU idle, cause not recorded",
+    "unexplained_idle": "GPU idle, cause not recorded",
     "copying_idle": "GPU idle, probably copying: copies were not recorded",
     "copies": "copies",
     "collective_wait": "ranks waiting in collectives",
@@ -254,6 +255,8 @@ def _application_figures(
     domain: ClockDomainPart | None = max(graph.clock_domains, key=lambda d: d.critical_path_ns, default=None)
     idle = attrs.asdict(domain.idle) if domain and domain.idle else {}
     figures = {f"{name.removesuffix('_ns')}_idle": int(ns) for name, ns in idle.items()}
+    if graph.sync_info != "none":  # calls are recorded, those of this time are not
+        figures["unexplained_idle"] = figures.pop("unattributed_idle", 0)
     copies = [f for f in graph.forecasts if f.kind == "copy"]
     gains = (s.application_gain_ns for f in copies for s in f.speedups if s.speedup == 2.0)
     most = (most_gain_ns(s) for f in copies for s in f.speedups if s.speedup == 2.0)

@@ -71,6 +71,7 @@ def answer(
         recorded_ns=predicted.recorded_ns,
         alone=tuple(_part(one) for one in predicted.alone),
         together=_part(predicted.together),
+        at_most=replayed.at_most,
     )
     return document, shown
 
@@ -150,6 +151,8 @@ def _show(output: Output, document: WhatIfDocument, names: Mapping[str, str]) ->
     output.line("waits and the order in which the host submits stay as recorded.")
     if any(one.application_gain_at_most_ns is not None for one in (*asked, document.together)):
         output.line("Ranges: which stream waited for which is not (all) recorded.")
+    if document.at_most:
+        output.line("Gains are at most these: no API calls recorded, the host may have needed the gaps.")
 
 
 def _row(title: str, factor: str, answer: WhatIfAnswerPart, recorded_ns: int) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ class IdlePart:
     host_ns: int  # nothing was queued: the launch call had not begun
     sync_ns: int  # an event, a stream or the return of a synchronisation
     launch_ns: int  # queued, not started
-    unattributed_ns: int  # the API call is not in the recording
+    unattributed_ns: int  # the API call, or what held queued work up, is not in the recording
     # Probably copying, which was not recorded: the host was in calls that copy, or waited for them.
     copying_ns: int = field(metadata=OR_ZERO)
 

@@ -32,7 +32,8 @@ class WhatIfDocument(Part):
     """``alone`` holds one answer per kernel where several were asked, ``together`` all of them at once.
 
     Predictions are modelled; ``origin`` is that of the recording. ``machine`` has the longest path among
-    ``machines``; ``run`` counts timing runs from zero.
+    ``machines``; ``run`` counts timing runs from zero. With ``at_most`` gains are upper ends: of a single
+    stream without API calls nothing tells which gaps the host needed for itself.
     """
 
     schema_version: str = Field(pattern=r"^1\.[0-9]+$")
@@ -44,3 +45,4 @@ class WhatIfDocument(Part):
     recorded_ns: int
     alone: tuple[WhatIfAnswerPart, ...] = ()
     together: WhatIfAnswerPart
+    at_most: bool = False

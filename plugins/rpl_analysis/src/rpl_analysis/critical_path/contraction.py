@@ -32,7 +32,9 @@ class Contraction:
 
     ``size`` of the graph, ``breakpoint`` positions, ``segment`` of each, ``previous``: the breakpoint before
     it in its segment or itself. Per edge: ``edge`` (index into the edges given), ``source_position``,
-    ``target_position``, and the breakpoints ``source`` (the one that governs the source) and ``target``.
+    ``target_position``, and the breakpoints ``source`` (the one that governs the source), ``target`` and
+    ``carried``: the one before the target, or the target itself once an edge has entered it. Edges into one
+    target follow each other, so that an offset is the larger of what comes along the edge and of ``carried``.
     """
 
     size: int
@@ -45,6 +47,7 @@ class Contraction:
     target_position: IntArray
     source: IntArray
     target: IntArray
+    carried: IntArray
 
     @property
     def last_of_segment(self) -> IntArray:
@@ -76,6 +79,10 @@ def contract(
     source = np.searchsorted(breakpoint_, source_position, side="right") - 1
     target = np.searchsorted(breakpoint_, target_position)
     edge, cyclic = _order_breakpoints(previous, source, target, times_at(breakpoint_))
+    target = target[edge]
+    again = np.flatnonzero(target[1:] == target[:-1]) + 1
+    carried = previous[target]
+    carried[again] = target[again]
     contraction = Contraction(
         size=size,
         segment_start=segment_start,
@@ -86,7 +93,8 @@ def contract(
         source_position=source_position[edge],
         target_position=target_position[edge],
         source=source[edge],
-        target=target[edge],
+        target=target,
+        carried=carried,
     )
     return contraction, cyclic
 

@@ -64,21 +64,16 @@ def _offsets(contraction: Contraction, gain: IntArray) -> IntArray:
     # In blocks: as Python numbers the columns of all edges would need five times their memory.
     for first in range(0, gain.size, _BLOCK):
         block = slice(first, first + _BLOCK)
-        target = contraction.target[block]
         steps = zip(
-            target.tolist(),
+            contraction.target[block].tolist(),
             contraction.source[block].tolist(),
-            contraction.previous[target].tolist(),
+            contraction.carried[block].tolist(),
             gain[block].tolist(),
             strict=True,
         )
-        for to, source, previous, added in steps:
-            reached = offset[source] + added
-            carried = offset[previous]
-            if reached < carried:
-                reached = carried
-            if reached > offset[to]:
-                offset[to] = reached
+        for target, source, carried, added in steps:
+            by_edge, along = offset[source] + added, offset[carried]
+            offset[target] = by_edge if by_edge > along else along
     return np.array(offset, dtype=np.int64)
 
 

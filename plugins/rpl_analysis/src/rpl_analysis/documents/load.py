@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,8 @@ from rpl_core.errors import BadDataError, MissingError
 from rpl_core.files.bounded import read_regular
 from rpl_core.interfaces.document import DocumentContract
 from rpl_core.plugins.boundary import plugin_boundary
+from rpl_core.run_directory.layout import is_run_directory
+from rpl_core.run_directory.reader import load_manifest
 
 if TYPE_CHECKING:
     from rpl_core.plugins.relay import Contribution
@@ -55,6 +59,7 @@ def load_document(directory: Path, contract: DocumentContract, known: Iterable[A
     path = directory / f"{contract.name}.json"
     if not path.is_file():
         raise _missing(directory, contract.name, known)
+    _refuse_half_written(directory)
     read = read_regular(path, _MAX_DOCUMENT_BYTES)
     try:
         content = from_json(read)  # refuses halves of surrogate pairs, which nothing could write
@@ -113,11 +118,38 @@ def _missing(directory: Path, name: str, known: Iterable[Any]) -> MissingError:
                 advice = contract.found_in(directory)
             if advice is not None:
                 return MissingError(f"{directory} holds {contract.summary}, not a run", next_step=advice)
-    return MissingError(
-        f"{directory} holds no {name}.json",
-        cause="it is no run directory, or the run was interrupted before its analysis",
-        next_step=f"run `rpl analyze {directory}`",
-    )
+    cause, next_step = _why_unanalysed(directory)
+    return MissingError(f"{directory} holds no {name}.json", cause=cause, next_step=next_step)
+
+
+def _why_unanalysed(directory: Path) -> tuple[str, str]:
+    """Cause and next step for a folder without documents; `rpl analyze` only where it may find something."""
+    quoted = shlex.quote(str(directory))
+    analyze = f"rpl analyze {quoted}"
+    if not any(directory.iterdir()):
+        return "it is empty", f"record a run with `rpl profile -o {quoted} -- ./app`"
+    if not is_run_directory(directory):
+        return "it is no run directory", f"run `{analyze}` if recordings lie there, else `rpl profile`"
+    try:
+        manifest = load_manifest(directory)
+    except BadDataError:
+        return "its run.json is damaged, or of another version", f"`{analyze}` says more"
+    if manifest.recordings or any(entry.state == "complete" for entry in manifest.passes):
+        return "the run was interrupted before its analysis", f"run `{analyze}`"
+    return manifest.reason or "the run was stopped before its first pass ended", "profile again"
+
+
+def _refuse_half_written(directory: Path) -> None:
+    """Some documents may be those of an earlier analysis: together they would contradict each other."""
+    if not is_run_directory(directory):
+        return
+    with suppress(BadDataError):  # what needs the manifest says so
+        if load_manifest(directory).state == "recorded":
+            raise MissingError(
+                f"the documents of {directory} are not all written",
+                cause="rpl was killed while it wrote them",
+                next_step=f"run `rpl analyze {shlex.quote(str(directory))}`",
+            )
 
 
 def _require_known_version(path: Path, content: object) -> None:

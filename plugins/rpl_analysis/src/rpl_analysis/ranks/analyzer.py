@@ -6,8 +6,12 @@ from rpl_analysis.execution_graph.analyzer import median_run
 from rpl_analysis.facts import RANKS
 from rpl_analysis.hookspecs import COLLECTIVE_RULES
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.model.diagnostic import Diagnostic, Severity
 
-__all__ = ["RanksAnalyzer"]
+__all__ = ["MANY_RANKS", "RanksAnalyzer"]
+
+#: From so many ranks on the command that sums them up one by one is named (chosen: four machines of eight).
+MANY_RANKS = 32
 
 
 class RanksAnalyzer(Analyzer):
@@ -24,4 +28,15 @@ class RanksAnalyzer(Analyzer):
         if chosen is None:
             return AnalysisOutcome({RANKS: None})
         run, trace = chosen
-        return AnalysisOutcome({RANKS: rank_report(trace, run, context.offered(COLLECTIVE_RULES))})
+        report = rank_report(trace, run, context.offered(COLLECTIVE_RULES))
+        ranks = 0 if report is None else len(report.ranks) + report.ranks_left_out
+        return AnalysisOutcome({RANKS: report}, (_many_ranks(ranks),) if ranks >= MANY_RANKS else ())
+
+
+def _many_ranks(ranks: int) -> Diagnostic:
+    return Diagnostic(
+        "ingest.many_ranks",
+        f"{ranks} ranks were held in memory at once",
+        severity=Severity.INFO,
+        remedy="`rpl ranks FOLDER` reads one after the other, any number of them",
+    )

@@ -25,6 +25,7 @@ from rpl_analysis.contracts.ranks import ImbalancedKernelPart
 from rpl_analysis.ranks.digest import RELATIVE_ERROR
 from rpl_analysis.ranks.job import JobSummary, Waits, find_waits
 from rpl_core.model.origin import Origin
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -178,12 +179,12 @@ def _last(job: JobSummary, waits: Sequence[Waits]) -> _Last | None:
     for match, found in known:
         columns = np.arange(found.last.size)
         # Whoever is last with others at the same time keeps nobody waiting.
-        alone = np.sort(found.each_ns, axis=0)[1] > 0
+        second = np.partition(found.each_ns, 1, axis=0)[1]
+        alone = second > 0
         sure = found.settled & alone
         work = match.work_ns[found.last, columns] - np.median(match.work_ns, axis=0)
         host = match.host_ns[found.last, columns] - np.median(match.host_ns, axis=0)
         rows = match.rows[found.last]
-        second = np.sort(found.each_ns, axis=0)[1]
         np.add.at(sums[0], rows[sure], 1)
         np.add.at(sums[1], rows[sure & (work >= host)], 1)
         np.add.at(sums[2], rows[sure & (work < host)], 1)
@@ -372,7 +373,7 @@ def _what_if(
     asked = [("the rank that is late most were as fast as the median rank", 1)]
     hundredth = max(2, len(job.ranks) // 100)
     if len(job.ranks) > 2:
-        asked.append((f"the {hundredth} ranks that are late most were", hundredth))
+        asked.append((f"{counted(hundredth, 'rank')} that are late most were so", hundredth))
     asked.append(("no rank were slower than the median rank", len(job.ranks)))
     parts = []
     for what, count in asked:

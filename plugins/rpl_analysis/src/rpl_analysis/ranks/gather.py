@@ -42,6 +42,8 @@ _BYTES_OF_A_JOB = 1_200_000_000
 #: Less is read sooner than a second process starts (chosen: a second of work).
 _BYTES_FOR_SEVERAL = 64 << 20
 _WAIT_S = 1.0
+#: So often it is said how far it is, whatever the number of ranks (chosen).
+_MOST_STEPS = 50
 
 
 @frozen
@@ -83,7 +85,8 @@ def gather(
     saved = dict(kept)
     problems = []
     for done, (recording, problem) in enumerate(_summed_up(recordings, request, session), 1):
-        step(f"{recording[0].name} ({done} of {len(recordings)})")
+        if done % max(1, len(recordings) // _MOST_STEPS) == 0 or done == len(recordings):
+            step(f"{recording[0].name} ({done} of {len(recordings)})")
         try:
             if problem is not None:
                 raise BadDataError(problem)

@@ -27,10 +27,10 @@ from rpl_att.analysis.wave_time import (
 )
 from rpl_att.contract import AttCycles, AttPart, AttWaveStates
 from rpl_att.model import Level, ThreadTrace
+from rpl_att.reduction.waves import ReducedWaves
 from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
-    from rpl_att.reduction.waves import ReducedWaves
     from rpl_core.model.architecture import Architecture
 
 _NO_WAVES = "no wave file could be read"

@@ -8,13 +8,12 @@ trace says of the operations behind it (2.6). Advice follows AMD's performance g
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rpl_att.instruction_class import MEMORY, InstructionClass, classify, wait_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rpl_att.contract import AttInstruction, AttPart, AttWait
 
 __all__ = ["hottest", "next_step", "waited_for"]

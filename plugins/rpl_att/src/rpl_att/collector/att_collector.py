@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -16,11 +16,20 @@ from rpl_att.reading.folder import TraceFolder
 from rpl_att.reading.occupancy_events import read_occupancy
 from rpl_att.reading.raw_files import files_beside, is_raw_file
 from rpl_att.settings import REMEDY, AttSettings, find_decoder
-from rpl_core.errors import BadDataError, MissingError, UsageError
-from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
+from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
+from rpl_core.interfaces.collector import (
+    CollectionPlan,
+    Collector,
+    CollectRequest,
+    FollowUpRequest,
+    LineSink,
+    PassOutcome,
+    PlannedPass,
+)
+from rpl_core.interfaces.options import Options
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
-from rpl_core.process import ProcessRequest, run_command
+from rpl_core.process import ProcessRequest, ProcessResult, run_command
 from rpl_core.process.launch import require_program
 from rpl_core.process.outcome import ApplicationExitError, process_findings
 from rpl_core.process.storage import make_directory
@@ -31,13 +40,6 @@ from rpl_rocprofv3.collector.environment import profiling_environment
 from rpl_rocprofv3.collector.executable import require_rocprofv3
 from rpl_rocprofv3.collector.pass_directory import prepare_directory
 from rpl_rocprofv3.options import ROCPROF
-
-if TYPE_CHECKING:
-    from rpl_core.errors import RplError
-    from rpl_core.interfaces.collector import CollectRequest, FollowUpRequest, LineSink
-    from rpl_core.interfaces.options import Options
-    from rpl_core.process import ProcessResult
-
 
 # Which kernels are traced, which launch of each, and with which command: one pass per kernel.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rpl_att.analysis.hot_spots import frames
 from rpl_att.analysis.next_step import hottest
+from rpl_att.contract import AttInstruction, AttPart, AttSourceLine, AttTimeline
 from rpl_att.report import shown_kernel
 from rpl_core.text.safety import readable
 from rpl_core.text.table import counted
@@ -17,7 +18,6 @@ from rpl_report.html import figures as q
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from rpl_att.contract import AttInstruction, AttPart, AttSourceLine, AttTimeline
     from rpl_core.interfaces.section import SectionRequest
 
 __all__ = ["thread_traces_html"]

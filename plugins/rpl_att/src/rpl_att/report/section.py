@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,6 @@ from rpl_core.text.safety import printable, shorten
 from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rpl_att.contract import AttPart, AttStallSplit, AttWait
 
 __all__ = ["ThreadTraceSection"]

@@ -7,21 +7,25 @@ their registers, or spill. Nothing here was measured.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_codeobject.occupancy import LaunchAssumption, compiled_occupancy
+from rpl_codeobject.occupancy import (
+    ArchitectureOf,
+    CodeOccupancy,
+    LaunchAssumption,
+    LaunchedKernel,
+    compiled_occupancy,
+)
 from rpl_core.errors import RplError, UsageError
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from rpl_autotune.interfaces.space import SearchSpace
     from rpl_autotune.space.expressions import Expression
-    from rpl_codeobject.occupancy import ArchitectureOf, CodeOccupancy, LaunchedKernel
 
 __all__ = ["CodeFeatures", "CodeRequest", "code_features"]
 

@@ -18,7 +18,7 @@ import attrs
 
 from rpl_autotune.evaluation.templates import PROGRAM, command_digest
 from rpl_autotune.evaluation.times import TimedRun, TimesUnknownError, record_run, timed_runs
-from rpl_autotune.interfaces.job import Job, Outcome, Reading
+from rpl_autotune.interfaces.job import Job, Outcome, PluginChoice, Reading, State, Variant
 from rpl_core.errors import (
     ApplicationError,
     BadDataError,
@@ -39,7 +39,6 @@ from rpl_core.text.safety import printable, shorten
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_autotune.interfaces.job import PluginChoice, State, Variant
     from rpl_core.plugins.host import PluginHost
 
 

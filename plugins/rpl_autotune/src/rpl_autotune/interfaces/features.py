@@ -7,6 +7,7 @@ coordinates of their own where a parameter has values of both sorts.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,6 @@ import numpy as np
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from rpl_autotune.interfaces.space import SearchSpace, Value

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_autotune.interfaces.strategy import random_draws
-from rpl_autotune.regression.model import TimeModel, training_of
+from rpl_autotune.interfaces.strategy import Evaluated, random_draws
+from rpl_autotune.regression.model import TimeModel, Training, training_of
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_measure.rank_tests import signed_rank_test
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_autotune.interfaces.space import SearchSpace
-    from rpl_autotune.interfaces.strategy import Evaluated
-    from rpl_autotune.regression.model import Training
 
-    Rows = NDArray[np.intp]
     Floats = NDArray[np.float64]
+    Rows = NDArray[np.intp]
 
 
 #: Parts of the cross-validation: each draw is predicted once by a model that has not seen it.

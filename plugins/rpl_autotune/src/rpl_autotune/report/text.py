@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from rpl_analysis.text.figures import UNKNOWN
@@ -10,8 +10,6 @@ from rpl_core.text.safety import printable, shorten
 from rpl_core.text.table import counted, format_table, wrap_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rpl_autotune.contracts.autotune import AutotuneDocument, ComparisonPart, EvaluationPart
     from rpl_autotune.interfaces.space import Value
 

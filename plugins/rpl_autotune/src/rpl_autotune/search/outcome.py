@@ -13,10 +13,13 @@ from rpl_autotune.contracts.autotune import (
     BestPart,
     BudgetPart,
     ComparisonPart,
+    EndName,
     FinalPart,
     MeasuredPart,
     ModelPart,
 )
+from rpl_autotune.interfaces.job import Outcome, Reading
+from rpl_autotune.interfaces.strategy import Evaluated
 from rpl_autotune.regression.confidence import Trust, effects_of, held_out
 from rpl_autotune.regression.model import TimeModel, training_of
 from rpl_core import __version__
@@ -26,10 +29,7 @@ from rpl_measure.estimates import median, pseudo_median
 from rpl_measure.rank_tests import signed_rank_interval
 
 if TYPE_CHECKING:
-    from rpl_autotune.contracts.autotune import EndName
-    from rpl_autotune.interfaces.job import Outcome, Reading
     from rpl_autotune.interfaces.space import SearchSpace
-    from rpl_autotune.interfaces.strategy import Evaluated
     from rpl_autotune.search.request import JobWorkers
     from rpl_autotune.search.tuning import Tuning
 

@@ -10,13 +10,12 @@ import attrs
 
 from rpl_autotune.interfaces.job import Job, Outcome, Reading
 from rpl_core.errors import UsageError
-from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Workers
+from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Task, Workers
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_autotune.interfaces.space import SearchSpace
     from rpl_autotune.recorded_space import RecordedSpace
-    from rpl_core.interfaces.executor import Task
 
 __all__ = ["RecordedExecutor", "RecordedRequest"]
 

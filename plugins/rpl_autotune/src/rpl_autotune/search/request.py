@@ -9,9 +9,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rpl_autotune.evaluation.run_job import answer_job
-from rpl_autotune.interfaces.job import Outcome, Reading
+from rpl_autotune.evaluation.templates import Templates
+from rpl_autotune.interfaces.job import Job, Outcome, PluginChoice, Reading, Timing
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
-from rpl_core.interfaces.executor import Answer, Task
+from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Task, Workers
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.values import frozen
@@ -20,11 +21,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from rpl_autotune.cache import Cache
-    from rpl_autotune.evaluation.templates import Templates
-    from rpl_autotune.interfaces.job import Job, PluginChoice, Timing
     from rpl_autotune.interfaces.space import SearchSpace
     from rpl_autotune.interfaces.strategy import Strategy
-    from rpl_core.interfaces.executor import Executor, ExecutorRequest, Workers
 
 
 @frozen(eq=False)

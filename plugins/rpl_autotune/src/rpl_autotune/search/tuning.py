@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_autotune.cache import CachedReading, CacheKey
-from rpl_autotune.contracts.autotune import DevicePart, EvaluationPart
+from rpl_autotune.contracts.autotune import DevicePart, EndName, EvaluationPart, PhaseName
 from rpl_autotune.evaluation.templates import command_digest
-from rpl_autotune.interfaces.job import Job, Outcome, Reading
-from rpl_autotune.interfaces.strategy import Evaluated, Proposed, StrategyRequest
+from rpl_autotune.interfaces.job import Job, Outcome, Reading, Variant
+from rpl_autotune.interfaces.strategy import Evaluated, Proposed, Search, StrategyRequest
 from rpl_core.errors import ApplicationError, BadDataError, PluginError
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
@@ -20,9 +20,6 @@ from rpl_core.values import frozen
 from rpl_measure.estimates import median
 
 if TYPE_CHECKING:
-    from rpl_autotune.contracts.autotune import EndName, PhaseName
-    from rpl_autotune.interfaces.job import Variant
-    from rpl_autotune.interfaces.strategy import Search
     from rpl_autotune.search.request import JobWorkers, TuningRequest, TuningTools
 
 

@@ -6,21 +6,17 @@ import ast
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 from pydantic import ValidationError
 
 from rpl_autotune.contracts.autotune import SpaceDescription, SpaceFile
-from rpl_autotune.interfaces.space import SearchSpace
+from rpl_autotune.interfaces.space import Configuration, SearchSpace, Value
 from rpl_autotune.space.expressions import Expression, ExpressionError, compiled, parse_expression
 from rpl_autotune.space.possible import Possibilities
 from rpl_core.errors import BadDataError, UsageError
 from rpl_core.files.bounded import parse_json, read_regular
-
-if TYPE_CHECKING:
-    from rpl_autotune.interfaces.space import Configuration, Value
-
 
 #: Values of one parameter (chosen: far more than anybody writes).
 _MOST_VALUES = 10_000

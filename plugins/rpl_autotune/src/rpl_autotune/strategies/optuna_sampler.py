@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from rpl_autotune.interfaces.strategy import Phase, Proposed, Search, Strategy
+from rpl_autotune.interfaces.strategy import Evaluated, Phase, Proposed, Search, Strategy, StrategyRequest
 from rpl_core.errors import MissingError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rpl_autotune.interfaces.strategy import Evaluated, StrategyRequest
 
 __all__ = ["OptunaStrategy"]
 

@@ -10,16 +10,29 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_autotune.interfaces.strategy import Phase, Proposed, Search, Strategy, random_draws
+from rpl_autotune.interfaces.strategy import (
+    Evaluated,
+    Phase,
+    Proposed,
+    Search,
+    Strategy,
+    StrategyRequest,
+    random_draws,
+)
 from rpl_autotune.regression.confidence import Trust, followed
-from rpl_autotune.regression.model import Intervals, TimeModel, success_probability, training_of
+from rpl_autotune.regression.model import (
+    Intervals,
+    Prediction,
+    TimeModel,
+    Training,
+    success_probability,
+    training_of,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_autotune.interfaces.space import SearchSpace
-    from rpl_autotune.interfaces.strategy import Evaluated, StrategyRequest
-    from rpl_autotune.regression.model import Prediction, Training
 
     Floats = NDArray[np.float64]
 

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,6 @@ from rpl_codeobject.reading import debug_reader
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from rpl_codeobject.values import CodeObject
 
 _SECTION = b".debug_line"

@@ -14,11 +14,9 @@ import itertools
 import json
 import resource
 import sys
+from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any
 
 #: Far above what real programs need (chosen): seconds of CPU time, bytes of memory, entries of the answer.
 CPU_LIMIT_S = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 from elftools.elf.sections import SymbolTableSection
@@ -18,12 +18,9 @@ from rpl_codeobject.reading.elf_file import (
     open_elf,
     section_bytes,
 )
+from rpl_codeobject.values import CodeObject
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
-
-if TYPE_CHECKING:
-    from rpl_codeobject.values import CodeObject
-
 
 #: ``kernel_code_entry_byte_offset``: how far the code lies from the descriptor (LLVM ``AMDGPUUsage``).
 _ENTRY_OFFSET: Final = slice(16, 24)

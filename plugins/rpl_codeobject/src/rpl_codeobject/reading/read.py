@@ -7,7 +7,6 @@ import re
 import stat
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from rpl_codeobject.reading.bundles import (
@@ -20,12 +19,9 @@ from rpl_codeobject.reading.bundles import (
     split_section,
 )
 from rpl_codeobject.reading.elf_file import device_code_object, host_fatbin, is_device_elf
+from rpl_codeobject.values import CodeObject
 from rpl_core.errors import BadDataError, ForeignFileError, MissingError
 from rpl_core.files.bounded import read_regular
-
-if TYPE_CHECKING:
-    from rpl_codeobject.values import CodeObject
-
 
 #: The largest file that is read; shipped GPU libraries reach a few hundred megabytes.
 MAX_FILE_BYTES = 1 << 30

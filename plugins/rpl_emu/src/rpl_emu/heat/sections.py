@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import BadDataError
 from rpl_core.files.bounded import read_regular, refuse_countless
-from rpl_core.interfaces.document import DocumentSection
+from rpl_core.interfaces.document import DocumentContext, DocumentSection
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
+from rpl_core.model.trace import Trace
 from rpl_core.text.safety import shorten
 from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.document import DocumentContext
-    from rpl_core.model.trace import Trace
     from rpl_emu.heat.count import HeatLine, HeatPlace, InstructionHeat, KernelHeat
 
 

@@ -6,10 +6,18 @@ import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rpl_core.errors import BadDataError, MissingError, RplError
-from rpl_core.interfaces.collector import CollectionPlan, Collector, CollectRequest, PassOutcome, PlannedPass
+from rpl_core.interfaces.collector import (
+    CollectionPlan,
+    Collector,
+    CollectRequest,
+    LineSink,
+    PassOutcome,
+    PlannedPass,
+)
+from rpl_core.interfaces.options import Options
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
 from rpl_core.process import ProcessRequest, run_command
@@ -19,13 +27,7 @@ from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.run_directory.layout import ARTIFACTS
 from rpl_core.text.secrets import masked_words
 from rpl_emu.programs.software_gpu import DEVICE
-from rpl_optimize.interfaces.metric import Metric, MetricValue
-
-if TYPE_CHECKING:
-    from rpl_core.interfaces.collector import LineSink
-    from rpl_core.interfaces.options import Options
-    from rpl_optimize.interfaces.metric import MetricRequest
-
+from rpl_optimize.interfaces.metric import Metric, MetricRequest, MetricValue
 
 _TIMING_FOLDER = ".rocpd_profile"
 LAUNCHES = "software_kfd.log"

@@ -8,14 +8,12 @@ ended, what barrier packets before it wait for, and what had ended when the prog
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
 _LAUNCH, _BARRIER = "emulated ", "barrier "
 

@@ -12,7 +12,9 @@ import hashlib
 import json
 import os
 import sqlite3
+from collections.abc import Iterable, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import RplError
@@ -22,9 +24,6 @@ from rpl_emu.amd_counters import amd_counters
 from rpl_emu.programs.software_gpu import DEVICE, PRODUCT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
     from rpl_emu.programs.launches import EmulatedLaunch, EmulatedWork
 
 #: How SQLite says it (https://sqlite.org/rescode.html#full); Python 3.10 tells no number.

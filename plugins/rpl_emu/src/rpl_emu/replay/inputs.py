@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import BadDataError, MissingError, RplError
+from rpl_vmreplay.capture.folder import Capture
 from rpl_vmreplay.interfaces.replayer import (
     Failure,
     Finding,
     InputAnswer,
+    InputsRequest,
     InputsResult,
     LaunchEnd,
+    LaunchInput,
+    MemoryEdit,
     MemoryRange,
     ReplayError,
     WrittenPair,
@@ -23,9 +27,7 @@ from rpl_vmreplay.interfaces.replayer import (
 from rpl_vmreplay.replay.captured_code import fitting_arguments, other_code
 
 if TYPE_CHECKING:
-    from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.capture.plain_memory import Change, PlainMemory
-    from rpl_vmreplay.interfaces.replayer import InputsRequest, LaunchInput, MemoryEdit
 
 
 _WORD_BYTES = 8

@@ -15,12 +15,14 @@ from rpl_core.model.origin import Origin
 from rpl_vmreplay.interfaces.replayer import (
     AccessLog,
     Failure,
+    InputsRequest,
     InputsResult,
     KeptVariable,
     MemoryRange,
     ReplayEnvironment,
     Replayer,
     ReplayError,
+    ReplayRequest,
     ReplayResult,
     Rounding,
 )
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from rpl_emu.native_program import Answer
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.capture.plain_memory import Change, PlainMemory
-    from rpl_vmreplay.interfaces.replayer import InputsRequest, ReplayRequest
 
 DEVICE = "gfx942-emu"
 _ISA = "gfx942:sramecc+:xnack-"

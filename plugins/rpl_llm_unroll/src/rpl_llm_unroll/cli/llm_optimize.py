@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rpl_core.cli.command_options import PluginOptionsCommand
+from rpl_core.cli.session import Session
 from rpl_core.errors import UsageError
 from rpl_llm_unroll.plugin import RPL_SETTINGS
 from rpl_optimize.cli.optimize_options import optimize_options
 
 if TYPE_CHECKING:
-    from rpl_core.cli.session import Session
     from rpl_llm_unroll.settings import Form
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_core.cli.session import session_of
+from rpl_core.cli.session import Session, session_of
 from rpl_core.errors import BadDataError, UsageError
 from rpl_core.values import frozen
 from rpl_llm_unroll.disclosure import suspicious_lines
@@ -17,7 +17,6 @@ from rpl_llm_unroll.disclosure import suspicious_lines
 if TYPE_CHECKING:
     import click
 
-    from rpl_core.cli.session import Session
     from rpl_core.documents.bundle import Documents
     from rpl_llm_unroll.prompt.model import Prompt
     from rpl_llm_unroll.settings import Form

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from rpl_core.plugins.boundary import plugin_boundary, show_traceback
 from rpl_core.text.table import counted
 from rpl_llm_unroll.prompt.figures import (
     NOT_COLLECTED,
+    RunFacts,
     bullets,
     fenced,
     inline,
@@ -29,17 +31,14 @@ from rpl_llm_unroll.prompt.sections import (
     roofline_section,
     weight_section,
 )
+from rpl_llm_unroll.reply import Target
 from rpl_transforms.source_file import function_name
 from rpl_transforms.syntax import text_of, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tree_sitter import Node
 
     from rpl_core.interfaces.renderer import SectionOf
-    from rpl_llm_unroll.prompt.figures import RunFacts
-    from rpl_llm_unroll.reply import Target
     from rpl_llm_unroll.settings import Form
     from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
 

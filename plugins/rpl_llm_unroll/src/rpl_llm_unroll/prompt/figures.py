@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from rpl_analysis.contracts.analysis import AnalysisDocument
-from rpl_analysis.contracts.dag import DagDocument
-from rpl_analysis.contracts.profile import ProfileDocument
-from rpl_analysis.contracts.roofline import RooflineDocument
+from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
+from rpl_analysis.contracts.dag import DagDocument, ForecastPart, SymbolCriticality
+from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
+from rpl_analysis.contracts.roofline import KernelRooflineDoc, RooflineDocument
 from rpl_analysis.text.figures import number
 from rpl_codeobject.kernel_names import is_instance
+from rpl_core.contracts.common import Document, MetricDoc
 from rpl_core.errors import BadDataError
 from rpl_core.text.safety import printable, shorten
 from rpl_core.values import frozen
-
-if TYPE_CHECKING:
-    from rpl_analysis.contracts.analysis import KernelAnalysis
-    from rpl_analysis.contracts.dag import ForecastPart, SymbolCriticality
-    from rpl_analysis.contracts.profile import KernelProfile
-    from rpl_analysis.contracts.roofline import KernelRooflineDoc
-    from rpl_core.contracts.common import Document, MetricDoc
-
 
 _RUNS = re.compile(r"`{3,}")
 _LONGEST_NAME = 240

@@ -14,11 +14,10 @@ from rpl_core.values import frozen
 from rpl_llm_unroll.exchange import Message, digest_of, tokens_of
 from rpl_llm_unroll.prompt.figures import fenced, sentence, without_folders
 from rpl_llm_unroll.reply import Target
-from rpl_transforms.source_file import read_source_file
+from rpl_transforms.source_file import KernelNode, read_source_file
 
 if TYPE_CHECKING:
     from rpl_optimize.interfaces.proposer import ProposalRequest
-    from rpl_transforms.source_file import KernelNode
 
 
 @frozen

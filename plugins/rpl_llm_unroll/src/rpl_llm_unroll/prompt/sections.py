@@ -7,22 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rpl_analysis.contracts.analysis import ConditionEvidence, KernelAnalysis
+from rpl_analysis.contracts.dag import SpeedupForecastPart
+from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
+from rpl_analysis.contracts.roofline import KernelRooflineDoc, RoofPart
 from rpl_analysis.text.figures import duration_ns, milliseconds, number, percent
 from rpl_core.errors import RplError
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
-from rpl_llm_unroll.prompt.figures import NOT_COLLECTED, bullets, fenced, metric, missing, sentence
+from rpl_llm_unroll.prompt.figures import NOT_COLLECTED, RunFacts, bullets, fenced, metric, missing, sentence
 from rpl_llm_unroll.prompt.model import Section
 from rpl_transforms.evidence import hot_instructions
 
 if TYPE_CHECKING:
-    from rpl_analysis.contracts.analysis import ConditionEvidence, KernelAnalysis
-    from rpl_analysis.contracts.dag import SpeedupForecastPart
-    from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
-    from rpl_analysis.contracts.roofline import KernelRooflineDoc, RoofPart
     from rpl_codeobject.disassembly import Instruction, MachineLoop
     from rpl_codeobject.values import CodeObject
-    from rpl_llm_unroll.prompt.figures import RunFacts
 
 
 _ROOFLINE, _LABEL = "Roofline", "Bottleneck"

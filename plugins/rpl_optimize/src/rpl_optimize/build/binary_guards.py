@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from rpl_codeobject.comparing import Severity
-from rpl_codeobject.disassembly import IsaVerdict
+from rpl_codeobject.comparing import AbiDiff, Difference, Severity
+from rpl_codeobject.disassembly import IsaDiff, IsaVerdict
 from rpl_core.text.table import counted
 from rpl_optimize.interfaces.transformation import GuardVerdict
-
-if TYPE_CHECKING:
-    from rpl_codeobject.comparing import AbiDiff, Difference
-    from rpl_codeobject.disassembly import IsaDiff
 
 #: Guard -> the compared properties that it looks at.
 _RESOURCES = {

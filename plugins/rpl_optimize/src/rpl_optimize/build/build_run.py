@@ -9,7 +9,6 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rpl_core.errors import MemoryLimitError, TimeLimitError, UsageError
 from rpl_core.process.outcome import describe_exit
@@ -17,13 +16,9 @@ from rpl_core.process.output import LogFile
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.text.safety import printable, shorten
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure
+from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.isolation.sandbox import Reach, find_sandbox, run_confined
-from rpl_optimize.running.program_word import mounted
-
-if TYPE_CHECKING:
-    from rpl_optimize.interfaces.transformation import GuardVerdict
-    from rpl_optimize.running.program_word import Program
-
+from rpl_optimize.running.program_word import Program, mounted
 
 _DROPPED = frozenset(
     (

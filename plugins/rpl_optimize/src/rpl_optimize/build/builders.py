@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_codeobject.values import CodeObject
 from rpl_core.errors import MissingError, PluginError, RplError, UsageError
 from rpl_core.files.digest import sha256_of
 from rpl_core.model.value_checks import value_violation
@@ -17,14 +18,12 @@ from rpl_core.text.safety import encodable
 from rpl_core.values import frozen
 from rpl_optimize.build.host_code import HOST_CODE
 from rpl_optimize.contracts.optimize import BuildPart
-from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure
+from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure, BuildRequest, BuildSystem
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.measurement.gains import padded
 
 if TYPE_CHECKING:
-    from rpl_codeobject.values import CodeObject
     from rpl_core.plugins.relay import Contribution
-    from rpl_optimize.interfaces.builder import BuildRequest, BuildSystem
 
 
 @frozen(kw_only=True)

@@ -12,17 +12,12 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rpl_core.values import frozen
-from rpl_optimize.build.build_run import StepFailedError, build_environment
-from rpl_optimize.build.compile_database import dependency_command, is_device_code
+from rpl_optimize.build.build_run import BuildRun, StepFailedError, build_environment
+from rpl_optimize.build.compile_database import Entry, dependency_command, is_device_code
 from rpl_optimize.interfaces.transformation import GuardVerdict
-
-if TYPE_CHECKING:
-    from rpl_optimize.build.build_run import BuildRun
-    from rpl_optimize.build.compile_database import Entry
-
 
 HOST_CODE: Final = "host-code"
 #: A line that a candidate adds moves the lines behind it, and `assert` writes their numbers into host code.

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -39,13 +38,9 @@ from rpl_optimize.build.host_code import (
     unit_id,
     watching,
 )
-from rpl_optimize.interfaces.builder import Builder, BuildSystem
+from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure, BuildRequest, BuildSystem
+from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.running.program_word import Program, find_program
-
-if TYPE_CHECKING:
-    from rpl_optimize.interfaces.builder import Build, BuildFailure, BuildRequest
-    from rpl_optimize.interfaces.transformation import GuardVerdict
-
 
 SOURCE, OUTPUT = "{source}", "{output}"
 _HEADERS = frozenset((".h", ".hh", ".hpp", ".hxx", ".h++", ".cuh", ".inc", ".inl", ".ipp", ".tpp"))

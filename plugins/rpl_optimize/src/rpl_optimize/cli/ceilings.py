@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rpl_core.cli.session import session_of
+from rpl_core.cli.session import Session, session_of
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_core.cli.session import Session
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
     from rpl_core.model.recording import Recording
     from rpl_optimize.ceilings.measured import Benchmark, KeptDevice, Rate, Sizes

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.cli.output import terminal_width
-from rpl_core.cli.session import session_of
+from rpl_core.cli.session import Session, session_of
 from rpl_core.config.settings import parsed
 from rpl_core.config.values import names
 from rpl_core.errors import BadDataError, MissingError, UsageError
@@ -22,6 +22,7 @@ from rpl_core.exit_codes import ExitCode
 from rpl_core.text.safety import printable
 from rpl_core.text.table import format_table, wrap_lines
 from rpl_optimize.cli.optimize_call import Call, recalled, remembered
+from rpl_optimize.cli.optimize_options import OptimizeSettings
 from rpl_optimize.cli.optimize_request import (
     Steps,
     chosen_metric,
@@ -35,8 +36,6 @@ from rpl_optimize.plugin import KEEP_VARIABLES
 if TYPE_CHECKING:
     import click
 
-    from rpl_core.cli.session import Session
-    from rpl_optimize.cli.optimize_options import OptimizeSettings
     from rpl_optimize.contracts.optimize import CandidatePart, OptimizeDocument
     from rpl_optimize.ledger.writer import Ledger
     from rpl_optimize.loop.request import OptimizeRequest

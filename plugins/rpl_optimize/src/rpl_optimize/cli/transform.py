@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rpl_core.cli.session import session_of
+from rpl_core.cli.session import Session, session_of
 from rpl_optimize.hookspecs import TRANSFORMATIONS
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
-    from rpl_core.cli.session import Session
     from rpl_optimize.interfaces.transformation import KernelSource
     from rpl_optimize.transform import OfferedCandidate, Offers
 

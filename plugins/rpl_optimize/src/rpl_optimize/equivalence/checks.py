@@ -8,12 +8,12 @@ import shlex
 import shutil
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rpl_core.errors import InterruptedRunError, RplError, UsageError
 from rpl_core.values import frozen
 from rpl_optimize.equivalence.outputs import (
     Comparison,
+    OutputSpec,
     Tolerance,
     blocks_of,
     compare_npy,
@@ -33,12 +33,13 @@ from rpl_optimize.equivalence.program_run import (
     run_program,
     shown,
 )
-from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
+from rpl_optimize.interfaces.equivalence import (
+    EquivalenceCheck,
+    EquivalenceReport,
+    EquivalenceRequest,
+    EquivalenceVerdict,
+)
 from rpl_optimize.isolation.application import how_to_do_without
-
-if TYPE_CHECKING:
-    from rpl_optimize.equivalence.outputs import OutputSpec
-    from rpl_optimize.interfaces.equivalence import EquivalenceRequest
 
 
 @frozen

@@ -10,21 +10,16 @@ import signal
 from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 import attrs
 
 from rpl_core.errors import MissingError, TimeLimitError
-from rpl_core.process import ProcessRequest
+from rpl_core.process import ProcessRequest, ProcessResult
 from rpl_core.process.outcome import describe_exit
 from rpl_core.process.storage import storage_error
 from rpl_core.values import frozen
 from rpl_optimize.isolation.application import run_application
 from rpl_optimize.session_layout import is_session_directory
-
-if TYPE_CHECKING:
-    from rpl_core.process import ProcessResult
-
 
 #: A file that is rewritten by each run is seldom larger; input data often is, and copying it takes long.
 COPIED_FILE_BYTES = 1 << 20

@@ -20,19 +20,19 @@ from rpl_optimize.contracts.optimize import CheckPart, ControlPart
 from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.interfaces.equivalence import (
     EquivalenceCheck,
+    EquivalenceOptions,
     EquivalenceReport,
     EquivalenceRequest,
     EquivalenceVerdict,
     KernelPairs,
 )
+from rpl_optimize.interfaces.proposer import InstalledTransformation
+from rpl_optimize.interfaces.transformation import KernelSource
 from rpl_optimize.transform import able_to_read, apply_edits, ask
 
 if TYPE_CHECKING:
     from rpl_core.plugins.catalog import NamedContributions
     from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder
-    from rpl_optimize.interfaces.equivalence import EquivalenceOptions
-    from rpl_optimize.interfaces.proposer import InstalledTransformation
-    from rpl_optimize.interfaces.transformation import KernelSource
 
 
 @frozen

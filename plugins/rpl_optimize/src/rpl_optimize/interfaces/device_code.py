@@ -7,13 +7,12 @@ objects out of the binary itself.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rpl_core.model.architecture import Architecture
     from rpl_optimize.interfaces.transformation import GuardVerdict
 

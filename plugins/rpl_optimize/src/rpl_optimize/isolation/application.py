@@ -11,23 +11,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
-from rpl_core.process import run_command
+from rpl_core.process import ProcessRequest, ProcessResult, run_command
 from rpl_core.process.launch import starting_as
 from rpl_core.values import frozen
 from rpl_optimize.isolation.sandbox import SWITCH, Reach, Sandbox, find_sandbox, without_secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from rpl_core.process import ProcessRequest, ProcessResult
 
 __all__ = ["ApplicationSandbox", "find_application_sandbox", "how_to_do_without", "run_application"]
 

@@ -18,16 +18,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
-from rpl_core.process import ProcessRequest, run_command
+from rpl_core.process import ProcessRequest, ProcessResult, run_command
 from rpl_core.values import frozen
-
-if TYPE_CHECKING:
-    from rpl_core.process import ProcessResult
-
 
 #: ``off``: everything is run without a sandbox, ``builds``: the runs of programs are; paths that a build
 #: needs beside what it names.

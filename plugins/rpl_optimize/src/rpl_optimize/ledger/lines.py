@@ -10,16 +10,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import attrs
 
+from rpl_core.contracts.common import Part
 from rpl_core.errors import BadDataError, MissingError
 from rpl_core.values import frozen
 from rpl_optimize.contracts import ledger as data
-
-if TYPE_CHECKING:
-    from rpl_core.contracts.common import Part
 
 
 class LedgerEvent(str, Enum):

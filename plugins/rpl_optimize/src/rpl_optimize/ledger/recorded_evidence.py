@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import attrs
 
+from rpl_core.contracts.common import Part
 from rpl_core.values import frozen
 from rpl_optimize.contracts.ledger import (
     BaselineProfiledData,
@@ -21,14 +22,8 @@ from rpl_optimize.contracts.ledger import (
     PlannedStage,
     ProposedData,
 )
-from rpl_optimize.contracts.optimize import EvidencePart
-from rpl_optimize.ledger.lines import LedgerEvent
-
-if TYPE_CHECKING:
-    from rpl_core.contracts.common import Part
-    from rpl_optimize.contracts.optimize import MeasurementPart
-    from rpl_optimize.ledger.lines import LedgerEntry
-
+from rpl_optimize.contracts.optimize import EvidencePart, MeasurementPart
+from rpl_optimize.ledger.lines import LedgerEntry, LedgerEvent
 
 #: Measurements that come without guards of the hardware.
 _ALONE_OR_AGAIN = {LedgerEvent.TIMED_ALONE: "kernel_alone", LedgerEvent.REMEASURED: "remeasurement"}

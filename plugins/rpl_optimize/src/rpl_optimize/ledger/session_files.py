@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 from pydantic import Field, ValidationError
@@ -40,13 +40,9 @@ from rpl_optimize.contracts.ledger import (
     RolledBackData,
     SessionStartedData,
 )
-from rpl_optimize.contracts.optimize import OptimizeDocument
+from rpl_optimize.contracts.optimize import BuildPart, OptimizeDocument
 from rpl_optimize.ledger.lines import CONTRACTS, read_ledger
 from rpl_optimize.session_layout import BASELINES, CANDIDATES, DOCUMENT, LEDGER, ORIGINAL, REQUEST
-
-if TYPE_CHECKING:
-    from rpl_optimize.contracts.optimize import BuildPart
-
 
 SIGNATURE: Final = "ledger.sig"
 _ALGORITHM: Final = "hmac-sha256"

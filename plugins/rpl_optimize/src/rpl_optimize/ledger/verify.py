@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 from pydantic import ValidationError
 
+from rpl_core.contracts.common import Part
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 from rpl_measure.estimates import median, robust_cv
@@ -31,12 +32,20 @@ from rpl_optimize.contracts.ledger import (
     TargetChosenData,
     WrittenData,
 )
-from rpl_optimize.contracts.optimize import ModesPart
+from rpl_optimize.contracts.optimize import (
+    EvidencePart,
+    JudgementPart,
+    MeasurementPart,
+    ModesPart,
+    PolicyPart,
+    VerdictName,
+)
 from rpl_optimize.ledger.lines import (
     CONTRACTS,
     FIRST_PREVIOUS,
     TIME_FORMAT,
     BrokenLedgerError,
+    LedgerEntry,
     LedgerEvent,
     read_ledger,
 )
@@ -44,18 +53,6 @@ from rpl_optimize.ledger.recorded_evidence import Plans, RecordedEvidence
 from rpl_optimize.measurement.gains import gains_of, rule_for
 from rpl_optimize.measurement.times import look_part, rule_of
 from rpl_optimize.measurement.verdict import judge, replayed_look, session_verdict
-
-if TYPE_CHECKING:
-    from rpl_core.contracts.common import Part
-    from rpl_optimize.contracts.optimize import (
-        EvidencePart,
-        JudgementPart,
-        MeasurementPart,
-        PolicyPart,
-        VerdictName,
-    )
-    from rpl_optimize.ledger.lines import LedgerEntry
-
 
 #: Relative: other builds of numpy may round the last digits differently.
 _SAME_FIGURE = 1e-9

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -32,8 +33,6 @@ from rpl_optimize.ledger.lines import (
 )
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from typing_extensions import Self
 
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)

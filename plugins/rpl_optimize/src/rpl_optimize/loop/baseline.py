@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_core.documents.bundle import Documents
 from rpl_core.errors import BadDataError, InterruptedRunError, NoVerdictError, RplError
 from rpl_core.pipeline import analyse_paths
 from rpl_core.profiling.record import ProfileRequest, record_application
 from rpl_core.values import frozen
-from rpl_optimize.build.builders import build_reproducibly
+from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder, build_reproducibly
+from rpl_optimize.contracts.optimize import BuildPart
 from rpl_optimize.equivalence.program_run import stand_in_for
 from rpl_optimize.isolation.application import ApplicationSandbox, find_application_sandbox, in_session
 from rpl_optimize.isolation.sandbox import Sandbox
 from rpl_optimize.session_layout import ORIGINAL, RUNS, fresh
 
 if TYPE_CHECKING:
-    from rpl_core.documents.bundle import Documents
-    from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder
-    from rpl_optimize.contracts.optimize import BuildPart
     from rpl_optimize.loop.request import OptimizeRequest, Tools
 
 

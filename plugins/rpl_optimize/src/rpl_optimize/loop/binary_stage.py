@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
-from rpl_codeobject.comparing import compare_code_objects, other_code_changes, position_free
+from rpl_codeobject.comparing import (
+    AbiDiff,
+    Difference,
+    compare_code_objects,
+    other_code_changes,
+    position_free,
+)
 from rpl_codeobject.cooperation import cooperation_changes, cooperation_of
-from rpl_codeobject.disassembly import IsaVerdict, compare_instructions, disassemble
+from rpl_codeobject.disassembly import Instruction, IsaDiff, IsaVerdict, compare_instructions, disassemble
 from rpl_codeobject.kernel_names import is_instance
 from rpl_codeobject.occupancy import ArchitectureOf, LaunchAssumption
+from rpl_codeobject.values import CodeObject
 from rpl_core.errors import RplError
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.values import frozen
@@ -21,12 +29,7 @@ from rpl_optimize.contracts.optimize import GuardPart
 from rpl_optimize.interfaces.device_code import CodeComparison
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from rpl_analysis.contracts.profile import ProfileDocument
-    from rpl_codeobject.comparing import AbiDiff, Difference
-    from rpl_codeobject.disassembly import Instruction, IsaDiff
-    from rpl_codeobject.values import CodeObject
     from rpl_core.model.recording import Recording
     from rpl_optimize.build.builders import BuiltProgram
 

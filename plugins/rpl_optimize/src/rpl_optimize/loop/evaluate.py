@@ -18,6 +18,7 @@ from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.interfaces.transformation import KernelSource
 from rpl_optimize.ledger.lines import LedgerEvent
 from rpl_optimize.loop.binary_stage import (
+    KnownCode,
     LaunchLimit,
     guard_builds,
     guard_new_code,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from rpl_optimize.build.builders import BuiltProgram
     from rpl_optimize.ledger.recorded_evidence import Begun
     from rpl_optimize.loop.baseline import Baseline
-    from rpl_optimize.loop.binary_stage import KnownCode
     from rpl_optimize.loop.gains import Target
     from rpl_optimize.loop.measuring import MeasureStage, ModelStage
     from rpl_optimize.loop.proposing import Built

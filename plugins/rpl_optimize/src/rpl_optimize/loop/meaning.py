@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +12,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_codeobject.demangle import demangled
+from rpl_codeobject.values import CodeObject
 from rpl_core.errors import RplError
-from rpl_optimize.build.compile_database import find_database, read_database
+from rpl_optimize.build.compile_database import Entry, find_database, read_database
 from rpl_optimize.build.systems import CLANG, HIPCC, SOURCE, CompilerBuilds, first_installed, is_header
 from rpl_optimize.contracts.optimize import GuardPart
+from rpl_optimize.interfaces.builder import BuildRequest, Compilation
+from rpl_optimize.interfaces.declared_change import DeclaredChange
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.projects.project_build import enclosing_tree
 from rpl_optimize.session_layout import is_session_directory
@@ -23,12 +27,6 @@ from rpl_optimize.source_meaning.judge import Meaning, MeaningJudge
 from rpl_optimize.source_meaning.reading import CompilerReading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rpl_codeobject.values import CodeObject
-    from rpl_optimize.build.compile_database import Entry
-    from rpl_optimize.interfaces.builder import BuildRequest, Compilation
-    from rpl_optimize.interfaces.declared_change import DeclaredChange
     from rpl_optimize.loop.baseline import Baseline
 
 

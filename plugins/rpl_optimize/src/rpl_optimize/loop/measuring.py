@@ -14,15 +14,16 @@ from rpl_compare.comparison.manifest import complete_pairs, read_manifest, repea
 from rpl_core.errors import ApplicationError, BadDataError, TimeLimitError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.ingest.load import load_recording
+from rpl_core.model.device import DeviceModel
 from rpl_core.model.value_checks import require_value
 from rpl_core.pipeline import recorded_device
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.run_directory.reader import load_manifest
 from rpl_core.values import frozen
 from rpl_measure.estimates import median
-from rpl_optimize.contracts.ledger import ContinuedData, PlannedData
-from rpl_optimize.contracts.optimize import GuardPart, MeasurementPart, ModelledPart, RulePart
-from rpl_optimize.interfaces.metric import MetricRequest, MetricValue
+from rpl_optimize.contracts.ledger import ContinuedData, PlannedData, PlannedStage
+from rpl_optimize.contracts.optimize import CandidatePart, GuardPart, MeasurementPart, ModelledPart, RulePart
+from rpl_optimize.interfaces.metric import Metric, MetricRequest, MetricValue
 from rpl_optimize.measurement.gains import (
     PLACEMENT_PAIRS,
     WARM_UPS,
@@ -38,12 +39,8 @@ from rpl_optimize.measurement.traffic import TrafficMeasurement, measure_traffic
 from rpl_optimize.session_layout import fresh
 
 if TYPE_CHECKING:
-    from rpl_core.model.device import DeviceModel
     from rpl_core.plugins.relay import Contribution
     from rpl_optimize.build.builders import BuiltProgram
-    from rpl_optimize.contracts.ledger import PlannedStage
-    from rpl_optimize.contracts.optimize import CandidatePart
-    from rpl_optimize.interfaces.metric import Metric
     from rpl_optimize.ledger.recorded_evidence import Begun
     from rpl_optimize.loop.baseline import Baseline
     from rpl_optimize.loop.evaluate import Trial

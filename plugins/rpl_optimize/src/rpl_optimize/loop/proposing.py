@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,20 +14,16 @@ from rpl_core.files.atomic import write_atomic
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.process.storage import make_directory
 from rpl_core.values import frozen
-from rpl_optimize.build.builders import build_reproducibly
+from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder, build_reproducibly
 from rpl_optimize.contracts.optimize import BuildPart, GuardPart
-from rpl_optimize.interfaces.transformation import EditCandidate
+from rpl_optimize.interfaces.declared_change import DeclaredChange
+from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer
+from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict, KernelSource
 from rpl_optimize.session_layout import candidate_name, fresh
 from rpl_optimize.transform import apply_edits, candidate_problem, edits_problem, judge_edit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rpl_core.plugins.relay import Contribution
-    from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder
-    from rpl_optimize.interfaces.declared_change import DeclaredChange
-    from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer
-    from rpl_optimize.interfaces.transformation import GuardVerdict, KernelSource
 
     JudgeMeaning = Callable[[bytes, tuple[DeclaredChange, ...]], tuple[GuardPart, ...]]
 

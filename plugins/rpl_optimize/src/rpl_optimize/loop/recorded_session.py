@@ -17,7 +17,8 @@ from rpl_analysis.contracts.dag import DagDocument
 from rpl_compare.comparison.interleaved import MOST_REPEATED_PAIRS
 from rpl_compare.comparison.manifest import read_manifest, repeated_pairs
 from rpl_compare.comparison.pairs import stored_sides
-from rpl_core.contracts.common import SCHEMA_VERSION
+from rpl_compare.contract import ComparisonManifest
+from rpl_core.contracts.common import SCHEMA_VERSION, Part
 from rpl_core.documents.bundle import to_json
 from rpl_core.errors import RplError
 from rpl_core.files.bounded import read_regular
@@ -38,8 +39,8 @@ from rpl_optimize.contracts.ledger import (
     TargetChosenData,
     WrittenData,
 )
-from rpl_optimize.contracts.optimize import OptimizeDocument
-from rpl_optimize.ledger.lines import CONTRACTS, LedgerEvent, read_ledger
+from rpl_optimize.contracts.optimize import EvidencePart, MeasurementPart, OptimizeDocument
+from rpl_optimize.ledger.lines import CONTRACTS, LedgerEntry, LedgerEvent, read_ledger
 from rpl_optimize.ledger.verify import alike, measurements_of
 from rpl_optimize.loop.gains import predicted_gain, rank_targets
 from rpl_optimize.loop.measuring import best_by_model
@@ -49,11 +50,7 @@ from rpl_optimize.session_layout import DOCUMENT, LEDGER, ORIGINAL
 from rpl_optimize.transform import MAX_SOURCE_BYTES
 
 if TYPE_CHECKING:
-    from rpl_compare.contract import ComparisonManifest
-    from rpl_core.contracts.common import Part
     from rpl_core.ingest.claims import Readers
-    from rpl_optimize.contracts.optimize import EvidencePart, MeasurementPart
-    from rpl_optimize.ledger.lines import LedgerEntry
 
 #: A document of thousands of candidates; a longer one is none (chosen).
 _MOST_BYTES = 64 << 20

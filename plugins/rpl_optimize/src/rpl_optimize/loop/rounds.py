@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import InterruptedRunError, RplError
@@ -11,11 +12,20 @@ from rpl_core.pipeline import architectures
 from rpl_core.text.safety import encodable
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
-from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, JudgementPart
+from rpl_optimize.build.builders import BuiltProgram
+from rpl_optimize.contracts.optimize import (
+    BuildPart,
+    CandidatePart,
+    EvidencePart,
+    JudgementPart,
+    OptimizeDocument,
+    TerminationName,
+)
 from rpl_optimize.hookspecs import PROPOSERS, TRANSFORMATIONS
 from rpl_optimize.interfaces.proposer import InstalledProposer, ProposalRequest
 from rpl_optimize.interfaces.transformation import KernelSource
 from rpl_optimize.ledger.lines import read_ledger
+from rpl_optimize.ledger.recorded_evidence import Begun
 from rpl_optimize.loop.accept import is_changed, unified_diff, write_accepted
 from rpl_optimize.loop.baseline import Baseline, Confinement, build_baseline, profile_baseline
 from rpl_optimize.loop.binary_stage import KnownCode
@@ -32,22 +42,15 @@ from rpl_optimize.loop.gains import (
 from rpl_optimize.loop.meaning import SessionMeaning
 from rpl_optimize.loop.measuring import MeasureStage, ModelStage, keep_best, run_to_run_cv, usual_run_s
 from rpl_optimize.loop.proposing import Built, ProposalStage, Proposed
-from rpl_optimize.loop.session import SessionRecords
-from rpl_optimize.loop.state import OpenEnd, Settled, replay_session
+from rpl_optimize.loop.session import OptimizeSession, SessionRecords
+from rpl_optimize.loop.state import LoopState, OpenEnd, Settled, replay_session
 from rpl_optimize.measurement.gains import cost_sentence, rule_for
 from rpl_optimize.measurement.verdict import judge, session_verdict
 from rpl_optimize.session_layout import ORIGINAL, baseline_name, fresh
 from rpl_optimize.transform import installed
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rpl_optimize.build.builders import BuiltProgram
-    from rpl_optimize.contracts.optimize import BuildPart, OptimizeDocument, TerminationName
-    from rpl_optimize.ledger.recorded_evidence import Begun
     from rpl_optimize.loop.request import Tools
-    from rpl_optimize.loop.session import OptimizeSession
-    from rpl_optimize.loop.state import LoopState
 
 
 @frozen

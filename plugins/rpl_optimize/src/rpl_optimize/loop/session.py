@@ -10,31 +10,29 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core import __version__
-from rpl_core.contracts.common import SCHEMA_VERSION
+from rpl_core.contracts.common import SCHEMA_VERSION, Part
 from rpl_core.documents.bundle import to_json
 from rpl_core.errors import RplError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.files.digest import sha256_of
 from rpl_core.text.safety import encodable
-from rpl_optimize.contracts.optimize import OptimizeDocument
+from rpl_optimize.contracts.optimize import (
+    BuildPart,
+    CandidatePart,
+    EvidencePart,
+    JudgementPart,
+    OptimizeDocument,
+    TerminationName,
+    VerdictName,
+)
 from rpl_optimize.ledger.lines import LedgerEvent
 from rpl_optimize.ledger.recorded_evidence import seed_after
 from rpl_optimize.ledger.session_files import bound_by, digest_of_recording, growing_files, unbound
-from rpl_optimize.loop.accept import digest
+from rpl_optimize.loop.accept import Written, digest
 from rpl_optimize.session_layout import DOCUMENT, ORIGINAL, REQUEST
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.common import Part
-    from rpl_optimize.contracts.optimize import (
-        BuildPart,
-        CandidatePart,
-        EvidencePart,
-        JudgementPart,
-        TerminationName,
-        VerdictName,
-    )
     from rpl_optimize.ledger.writer import Ledger
-    from rpl_optimize.loop.accept import Written
     from rpl_optimize.loop.baseline import Baseline
     from rpl_optimize.loop.gains import Target
     from rpl_optimize.loop.proposing import Proposed

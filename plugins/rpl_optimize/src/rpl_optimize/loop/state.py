@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_core.contracts.common import Part
 from rpl_core.errors import BadDataError
 from rpl_core.process.storage import make_directory
 from rpl_core.text.safety import encodable
@@ -23,25 +24,20 @@ from rpl_optimize.contracts.ledger import (
     SessionStartedData,
     WrittenData,
 )
-from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, JudgementPart, PolicyPart
+from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, GuardPart, JudgementPart, PolicyPart
 from rpl_optimize.interfaces.proposer import Attempt
 from rpl_optimize.interfaces.transformation import Edit, EditCandidate
-from rpl_optimize.ledger.lines import CONTRACTS, LedgerEvent, read_ledger
-from rpl_optimize.ledger.recorded_evidence import RecordedEvidence
+from rpl_optimize.ledger.lines import CONTRACTS, LedgerEntry, LedgerEvent, read_ledger
+from rpl_optimize.ledger.recorded_evidence import Begun, RecordedEvidence
 from rpl_optimize.ledger.verify import verify_ledger
 from rpl_optimize.loop.accept import digest
-from rpl_optimize.loop.gains import gains_of_fresh, measured_facts
+from rpl_optimize.loop.gains import Target, gains_of_fresh, measured_facts
 from rpl_optimize.loop.proposing import Proposed
 from rpl_optimize.measurement.verdict import judge
 from rpl_optimize.session_layout import LEDGER, ORIGINAL, candidate_name, fresh
 from rpl_optimize.transform import read_source
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.common import Part
-    from rpl_optimize.contracts.optimize import GuardPart
-    from rpl_optimize.ledger.lines import LedgerEntry
-    from rpl_optimize.ledger.recorded_evidence import Begun
-    from rpl_optimize.loop.gains import Target
     from rpl_optimize.loop.request import OptimizeRequest
 
 

@@ -12,10 +12,9 @@ from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_measure.estimates import REFUSE_CV, WARN_CV, NoiseLevel, noise_level, pseudo_median, robust_sigma
 from rpl_measure.sequential import LOOKS, LOOKS_V2, SCREENING, SCREENING_PART, AcceptRule
-from rpl_measure.series import find_modes
+from rpl_measure.series import Modes, find_modes
 
 if TYPE_CHECKING:
-    from rpl_measure.series import Modes
     from rpl_optimize.contracts.optimize import EvidencePart, MeasurementPart, PolicyPart
 
 

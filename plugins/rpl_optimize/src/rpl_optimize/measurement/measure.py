@@ -11,6 +11,7 @@ import attrs
 
 from rpl_compare.comparison.interleaved import MeasureRequest, measure_pairs
 from rpl_compare.comparison.manifest import is_comparison_directory, read_manifest
+from rpl_compare.comparison.side import Side
 from rpl_core.errors import (
     ApplicationError,
     BadDataError,
@@ -19,19 +20,17 @@ from rpl_core.errors import (
     RplError,
     TimeLimitError,
 )
+from rpl_core.interfaces.collector import Collector, LineSink
+from rpl_core.profiling.session import StepSink
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_measure.sequential import AcceptRule, Decision, decide, new_first
-from rpl_optimize.measurement.times import PairSource, PairTimes, measurement_part, times_of
+from rpl_optimize.contracts.optimize import MeasurementPart
+from rpl_optimize.measurement.times import DecidedOnTimes, PairSource, PairTimes, measurement_part, times_of
 
 if TYPE_CHECKING:
-    from rpl_compare.comparison.side import Side
-    from rpl_core.interfaces.collector import Collector, LineSink
     from rpl_core.plugins.host import PluginHost
-    from rpl_core.profiling.session import StepSink
-    from rpl_optimize.contracts.optimize import MeasurementPart
     from rpl_optimize.interfaces.equivalence import KernelPairs
-    from rpl_optimize.measurement.times import DecidedOnTimes
 
 #: What the candidate itself did wrong.
 _CANDIDATE_FAILED = (ApplicationError, TimeLimitError)

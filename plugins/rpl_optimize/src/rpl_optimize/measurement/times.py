@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_compare.comparison.comparable import check_comparable
-from rpl_compare.comparison.model import ItemKey, Kind
+from rpl_compare.comparison.model import ItemKey, Kind, Sample
 from rpl_compare.comparison.samples import samples_of
 from rpl_core.errors import BadDataError
 from rpl_core.model.origin import Origin
@@ -22,7 +22,6 @@ from rpl_measure.series import find_drift, find_modes
 from rpl_optimize.contracts.optimize import LookPart, MeasurementPart, ModesPart, RulePart
 
 if TYPE_CHECKING:
-    from rpl_compare.comparison.model import Sample
     from rpl_compare.comparison.side import Side
 
 #: Times of the application that an accepted candidate must not lose (docs/reference/statistics.md, rule 3).

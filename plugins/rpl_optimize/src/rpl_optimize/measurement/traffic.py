@@ -12,6 +12,8 @@ from rpl_analysis.counters.quantities import derive_quantities
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.ingest.load import load_recording
 from rpl_core.interfaces.collector import CollectRequest
+from rpl_core.model.device import DeviceModel
+from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Origin
 from rpl_core.profiling.session import ProfileSession
 from rpl_core.run_directory.writer import RunDirectory
@@ -20,8 +22,6 @@ from rpl_core.values import frozen
 from rpl_optimize.contracts.optimize import GuardPart
 
 if TYPE_CHECKING:
-    from rpl_core.model.device import DeviceModel
-    from rpl_core.model.metric import Metric
     from rpl_optimize.measurement.measure import MeasureTools
 
 GUARD = "hbm-traffic"

@@ -10,15 +10,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import quantiles
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from rpl_compare.comparison.model import Kind
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_measure.estimates import REFUSE_CV, NoiseLevel, noise_level, pseudo_median
-from rpl_measure.sequential import LOOKS, Decision, last_look
+from rpl_measure.sequential import LOOKS, AcceptRule, Decision, Look, last_look
 from rpl_measure.series import find_modes
-from rpl_optimize.contracts.optimize import JudgementPart
+from rpl_optimize.contracts.optimize import (
+    CheckPart,
+    EvidencePart,
+    GuardPart,
+    JudgementPart,
+    MeasurementPart,
+    ModelledPart,
+    PolicyPart,
+    VerdictName,
+)
 from rpl_optimize.measurement.gains import (
     FEWEST_FRESH_PAIRS,
     LEAST_FLOOR,
@@ -32,19 +41,6 @@ from rpl_optimize.measurement.gains import (
     placement_sentence,
 )
 from rpl_optimize.measurement.times import rule_of
-
-if TYPE_CHECKING:
-    from rpl_measure.sequential import AcceptRule, Look
-    from rpl_optimize.contracts.optimize import (
-        CheckPart,
-        EvidencePart,
-        GuardPart,
-        MeasurementPart,
-        ModelledPart,
-        PolicyPart,
-        VerdictName,
-    )
-
 
 #: Without this time of the application there is no gate on regressions of the whole.
 _LEAST_GUARD = Kind.MAKESPAN.value

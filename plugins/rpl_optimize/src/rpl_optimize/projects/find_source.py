@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import stat
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rpl_codeobject.reading.debug_info import kernel_sources, unit_sources
 from rpl_codeobject.reading.read import read_code_objects
@@ -14,9 +14,6 @@ from rpl_core.text.safety import printable
 from rpl_core.values import frozen
 from rpl_optimize.build.compile_database import find_database, read_database
 from rpl_optimize.running.program_word import find_program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 #: A source written by people; anything longer is not read (chosen).
 _MAX_SOURCE_BYTES = 16 << 20

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
@@ -20,16 +20,19 @@ from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import MARKER, BuildRun, StepFailedError, TextBuilder, build_environment
+from rpl_optimize.build.compile_database import Entry
 from rpl_optimize.build.host_code import HostComparison, including, watching
 from rpl_optimize.build.systems import OUTPUT, SOURCE, given_words
-from rpl_optimize.interfaces.builder import Builder, BuildSystem, Compilation
+from rpl_optimize.interfaces.builder import (
+    Build,
+    Builder,
+    BuildFailure,
+    BuildRequest,
+    BuildSystem,
+    Compilation,
+)
 from rpl_optimize.running.program_word import Program, find_program, why_no_mounts
 from rpl_optimize.session_layout import is_session_directory
-
-if TYPE_CHECKING:
-    from rpl_optimize.build.compile_database import Entry
-    from rpl_optimize.interfaces.builder import Build, BuildFailure, BuildRequest
-
 
 #: A source tree with its assets; data sets do not belong into a copy per build (chosen).
 MAX_FILES = 100_000
@@ -157,8 +160,6 @@ def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
 def _facts(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
-
-# Build a project by its own command, in a copy of its tree.
 
 # The compilations of a build, out of the lines that make, ninja and CMake print.
 

@@ -6,21 +6,17 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rpl_core.errors import RplError, UsageError
 from rpl_core.files.bounded import parse_json, read_regular
 from rpl_core.process.launch import require_program
 from rpl_core.values import frozen
-from rpl_optimize.build.compile_database import NAME, find_database, read_database
+from rpl_optimize.build.compile_database import NAME, Entry, find_database, read_database
 from rpl_optimize.build.systems import is_header
-from rpl_optimize.interfaces.builder import Builder, BuildSystem
+from rpl_optimize.interfaces.builder import Builder, BuildRequest, BuildSystem
 from rpl_optimize.projects.project_build import enclosing_tree, program_place, project_builder
 from rpl_optimize.running.program_word import find_program, why_no_mounts
-
-if TYPE_CHECKING:
-    from rpl_optimize.build.compile_database import Entry
-    from rpl_optimize.interfaces.builder import BuildRequest
 
 
 def nothing_said(request: BuildRequest) -> bool:

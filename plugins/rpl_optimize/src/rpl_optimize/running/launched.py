@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
@@ -20,8 +21,6 @@ from rpl_core.text.safety import printable
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from rpl_core.model.recording import Recording
 
 _LOG: Final = "mapped"

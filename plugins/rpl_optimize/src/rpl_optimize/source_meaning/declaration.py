@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.declared_change import LaunchBounds, ResizedArray, RestrictedParameter
+from rpl_optimize.interfaces.declared_change import (
+    DeclaredChange,
+    LaunchBounds,
+    ResizedArray,
+    RestrictedParameter,
+)
 from rpl_optimize.source_meaning.functions import canonical, digest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rpl_optimize.interfaces.declared_change import DeclaredChange
-    from rpl_optimize.source_meaning.syntax_dump import Node
+from rpl_optimize.source_meaning.syntax_dump import Node
 
 #: Attributes that a body may get: shared memory, alignment of a variable, and hints.
 _OF_BODIES = frozenset(("CUDASharedAttr", "AlignedAttr", "LoopHintAttr", "CUDADeviceAttr", "CUDAHostAttr"))
@@ -152,11 +152,13 @@ def _attributes_inside(before: Node, after: Node) -> Iterator[Difference]:
 
 
 def _inside(nodes: list[Node]) -> Iterator[str]:
+    return (kind for node in _all_nodes(nodes) if (kind := node.get("kind", "")).endswith("Attr"))
+
+
+def _all_nodes(nodes: list[Node]) -> Iterator[Node]:
     for node in nodes:
-        kind = node.get("kind", "")
-        if kind.endswith("Attr"):
-            yield kind
-        yield from _inside([child for child in node.get("inner", ()) if isinstance(child, dict)])
+        yield node
+        yield from _all_nodes([child for child in node.get("inner", ()) if isinstance(child, dict)])
 
 
 def _restricted(nodes: list[Node]) -> Iterator[str]:
@@ -170,8 +172,8 @@ def _restricted(nodes: list[Node]) -> Iterator[str]:
 
 
 def hints(function: Node) -> int:
-    """How many loop hints the compiler sees in a function."""
-    return sum(kind == "LoopHintAttr" for kind in _inside(_body(function)))
+    """How many loop hints the compiler sees in a function; of a lambda, it lists the body twice."""
+    return len({node.get("id") for node in _all_nodes(_body(function)) if node.get("kind") == "LoopHintAttr"})
 
 
 def _body(function: Node) -> list[Node]:

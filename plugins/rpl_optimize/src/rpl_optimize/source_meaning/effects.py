@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.values import frozen
-from rpl_optimize.source_meaning.functions import Access, Event, children, digest, events_of, type_name
+from rpl_optimize.source_meaning.functions import Access, Event, Path, children, digest, events_of, type_name
+from rpl_optimize.source_meaning.syntax_dump import Node
 
 if TYPE_CHECKING:
-    from rpl_optimize.source_meaning.functions import Path
-    from rpl_optimize.source_meaning.syntax_dump import Node
     from rpl_optimize.source_meaning.unit import Function, Unit
 
 

@@ -39,18 +39,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import attrs
 
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.declared_change import LoopHints, ResizedArray
+from rpl_optimize.interfaces.declared_change import DeclaredChange, LoopHints, ResizedArray
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.source_meaning.declaration import Difference, differences, hints
-from rpl_optimize.source_meaning.effects import Effects, moved_accesses
+from rpl_optimize.source_meaning.effects import Effects, Step, moved_accesses
 from rpl_optimize.source_meaning.front_end import (
     FrontEnd,
     NotJudgedError,
+    Pass,
     Preprocessed,
     Side,
     asks_when_and_where,
@@ -61,16 +62,9 @@ from rpl_optimize.source_meaning.front_end import (
 )
 from rpl_optimize.source_meaning.functions import FUNCTIONS, canonical, digest, events_of
 from rpl_optimize.source_meaning.reading import element_uses
-from rpl_optimize.source_meaning.unit import Unit, read_unit
+from rpl_optimize.source_meaning.syntax_dump import Node
+from rpl_optimize.source_meaning.unit import OwnDeclaration, Unit, read_unit
 from rpl_optimize.source_meaning.value_ranges import ValueRanges, below
-
-if TYPE_CHECKING:
-    from rpl_optimize.interfaces.declared_change import DeclaredChange
-    from rpl_optimize.source_meaning.effects import Step
-    from rpl_optimize.source_meaning.front_end import Pass
-    from rpl_optimize.source_meaning.syntax_dump import Node
-    from rpl_optimize.source_meaning.unit import OwnDeclaration
-
 
 # Where an edit is: the one function that it lies in, before and after.
 

@@ -5,22 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import attrs
 
 from rpl_optimize.interfaces.source_reading import SourceReading
 from rpl_optimize.interfaces.transformation import GuardVerdict
-from rpl_optimize.source_meaning.front_end import NotJudgedError
+from rpl_optimize.source_meaning.front_end import FrontEnd, NotJudgedError
 from rpl_optimize.source_meaning.functions import FUNCTIONS, children, type_name
-from rpl_optimize.source_meaning.unit import read_unit
-from rpl_optimize.source_meaning.value_ranges import ValueRanges, below, offset_of, plain, type_range
-
-if TYPE_CHECKING:
-    from rpl_optimize.source_meaning.front_end import FrontEnd
-    from rpl_optimize.source_meaning.syntax_dump import Node
-    from rpl_optimize.source_meaning.unit import Unit
-    from rpl_optimize.source_meaning.value_ranges import Parents
+from rpl_optimize.source_meaning.syntax_dump import Node
+from rpl_optimize.source_meaning.unit import Unit, read_unit
+from rpl_optimize.source_meaning.value_ranges import Parents, ValueRanges, below, offset_of, plain, type_range
 
 __all__ = ["CompilerReading", "element_uses"]
 

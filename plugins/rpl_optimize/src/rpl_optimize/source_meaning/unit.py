@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import attrs
 
 from rpl_core.values import frozen
+from rpl_optimize.source_meaning.front_end import Pass, Side
 from rpl_optimize.source_meaning.functions import FUNCTIONS, Event, events_of, type_name
-from rpl_optimize.source_meaning.syntax_dump import SyntaxDump
-
-if TYPE_CHECKING:
-    from rpl_optimize.source_meaning.front_end import Pass, Side
-    from rpl_optimize.source_meaning.syntax_dump import Node, Place, Places
+from rpl_optimize.source_meaning.syntax_dump import Node, Place, Places, SyntaxDump
 
 _DUMP = ("-fsyntax-only", "-Xclang", "-ast-dump=json")
 _SPECIAL = frozenset(("CXXConstructorDecl", "CXXDestructorDecl"))

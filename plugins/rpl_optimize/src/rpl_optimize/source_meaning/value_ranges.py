@@ -10,14 +10,11 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import attrs
 
 from rpl_optimize.source_meaning.functions import children, type_name
-
-if TYPE_CHECKING:
-    from rpl_optimize.source_meaning.syntax_dump import Node
+from rpl_optimize.source_meaning.syntax_dump import Node
 
 Range = tuple[int, int]
 Parents = tuple["Node", ...]

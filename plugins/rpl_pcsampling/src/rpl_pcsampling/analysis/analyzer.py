@@ -99,7 +99,7 @@ def _diagnostics(kernels: Iterable[SampledKernel]) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "pcsampling.unnamed_kernels",
             f"PC samples have no kernel: {reason}",
-            remedy="record with --kernel-trace beside the samples",
+            remedy="record the samples with --kernel-trace of rocprofv3 beside them",
         )
     if any(kernel.undecoded for kernel in kernels):
         yield Diagnostic(

@@ -47,6 +47,7 @@ class ForecastView:
     dominant: str | None = None
     shift_at: str | None = None
     order_known: bool = True
+    at_most: bool = False  # upper ends: nothing tells which gaps the host needed
     host_threads: int = 0
 
 
@@ -75,6 +76,7 @@ def forecast_view(dag: DagDocument, names: KernelNames, colours: Colours) -> For
         speedups=tuple(factor(step.speedup) for step in dag.forecasts[0].speedups) if dag.forecasts else (),
         makespan_ns=dag.makespan_ns,
         order_known=dag.order_known,
+        at_most=dag.order_known and dag.sync_info == "none",
         host_threads=dag.host_threads or 0,
         dominance=tuple(_step(part, kinds, names) for part in dag.dominance),
         dominant=_named(first.name, first.kind, names) if first else None,

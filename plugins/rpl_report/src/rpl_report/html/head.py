@@ -149,7 +149,7 @@ def _figures(profile: ProfileDocument, dag: DagDocument, names: KernelNames) -> 
                 Figure(
                     "GPU idle time",
                     share(domain.idle_ns / domain.makespan_ns),
-                    f"{duration(domain.idle_ns)} in which nothing ran",
+                    f"{duration(domain.idle_ns)} in which nothing recorded ran",
                 )
             )
         if dag.dominant_work:

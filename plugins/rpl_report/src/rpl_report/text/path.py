@@ -174,6 +174,8 @@ def _what_if(dag: DagDocument, named: _Names, width: int) -> str:
     columns = ("what if faster by", *labels)
     if not dag.order_known:
         columns = ("what if faster by (at least - at most)", *labels)
+    elif dag.sync_info == "none":
+        columns = ("what if faster by (at most)", *labels)
     table, _ = fit_table(columns, rows, width, right=labels)
     return f"\n{table}{_shift(dag, named)}"
 

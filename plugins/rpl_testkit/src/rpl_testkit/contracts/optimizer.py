@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.interfaces.options import Options
+from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer
+from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource, Transformation
 from rpl_optimize.transform import apply_edits
 from rpl_testkit.contracts.violation import ContractViolation, demand, demand_kind, no_side_effects
 
 if TYPE_CHECKING:
     from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceRequest
     from rpl_optimize.interfaces.metric import Metric
-    from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer
-    from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource, Transformation
 
     Method = Callable[[KernelSource], tuple[EditCandidate, ...]]
 

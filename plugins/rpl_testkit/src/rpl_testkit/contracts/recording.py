@@ -14,6 +14,8 @@ import attrs
 
 from rpl_analysis.roofline.vocabulary import typed_work
 from rpl_core.errors import BadDataError, MissingError
+from rpl_core.model.architecture import Architecture, OccupancyLimits
+from rpl_core.model.device import CounterMap, DeviceModel, Formula, Quantity
 from rpl_testkit.contracts.violation import (
     ContractViolation,
     demand,
@@ -26,8 +28,6 @@ from rpl_testkit.contracts.violation import (
 if TYPE_CHECKING:
     from rpl_core.interfaces.collector import CollectionPlan, Collector, CollectRequest, PlannedPass
     from rpl_core.interfaces.reader import InputSet, Reader
-    from rpl_core.model.architecture import Architecture, OccupancyLimits
-    from rpl_core.model.device import CounterMap, DeviceModel, Formula, Quantity
     from rpl_core.model.trace import Trace
 
 

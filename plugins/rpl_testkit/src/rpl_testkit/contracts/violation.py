@@ -9,12 +9,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rpl_core.plugins.kinds import KINDS
-
-if TYPE_CHECKING:
-    from rpl_core.plugins.kinds import ContributionKind
+from rpl_core.plugins.kinds import KINDS, ContributionKind
 
 
 class ContractViolation(AssertionError):  # noqa: N818 - it is an assertion about someone's code

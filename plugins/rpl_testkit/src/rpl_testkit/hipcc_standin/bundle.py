@@ -7,10 +7,8 @@ code passes over entries of the host.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 __all__ = ["ARGUMENTS", "KERNELS", "SOURCE", "bundle_entries", "with_entries"]
 

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from rpl_testkit.rocpd_writer.rows import KernelRow, RocpdContents
 from rpl_testkit.rocpd_writer.schema.tables import quoted
 
 if TYPE_CHECKING:
     import sqlite3
-
-    from rpl_testkit.rocpd_writer.rows import KernelRow, RocpdContents
 
 
 #: One row of rocpd_event: id, category id, stack id, parent stack id, external correlation id.

@@ -10,11 +10,10 @@ import attrs
 
 from rpl_core.errors import UsageError
 from rpl_testkit.rocpd_writer.insert_info import json_text
-from rpl_testkit.rocpd_writer.rows import CounterDefinitionRow
+from rpl_testkit.rocpd_writer.rows import CounterDefinitionRow, RegionRow, RocpdContents
 
 if TYPE_CHECKING:
     from rpl_testkit.rocpd_writer.insert_info import Events, Strings, TableInsert
-    from rpl_testkit.rocpd_writer.rows import RegionRow, RocpdContents
 
 
 #: Event row id and agent of a dispatch, needed by its counter values.

@@ -7,14 +7,12 @@ writer.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import attrs
 
 from rpl_core.values import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 __all__ = [
     "AgentRow",

@@ -13,6 +13,7 @@ from rpl_core.errors import RplError, UsageError
 from rpl_core.model.origin import ORIGIN_MARK, SYNTHETIC_COMMAND_MARK
 from rpl_testkit.rocpd_writer.insert_info import Events, Strings, TableInsert, write_info
 from rpl_testkit.rocpd_writer.insert_work import CounterInsert, WorkInsert
+from rpl_testkit.rocpd_writer.rows import RocpdContents
 from rpl_testkit.rocpd_writer.schema.tables import (
     create_plain_view,
     create_table,
@@ -24,7 +25,6 @@ from rpl_testkit.rocpd_writer.schema.views import INFO_VIEWS, SUMMARY_VIEWS, cre
 from rpl_testkit.rocpd_writer.schema.views_of_work import REGION_VIEWS, WORK_VIEWS, counter_views
 
 if TYPE_CHECKING:
-    from rpl_testkit.rocpd_writer.rows import RocpdContents
     from rpl_testkit.rocpd_writer.schema.views import SqlView, View
 
 

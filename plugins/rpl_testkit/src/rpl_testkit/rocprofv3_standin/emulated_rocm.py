@@ -5,12 +5,10 @@ Facts: docs/reference/formats.md, 2.8 (formats, columns, repeatable --pmc, schem
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from rpl_core.values import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["EmulatedRocm", "emulated_rocm"]
 

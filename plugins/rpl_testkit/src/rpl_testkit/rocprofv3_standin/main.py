@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.values import frozen
+from rpl_testkit.rocpd_writer.rows import RocpdContents
 from rpl_testkit.rocprofv3_standin import messages
 from rpl_testkit.rocprofv3_standin.application.application_run import (
+    ApplicationRun,
     active_misbehaviours,
     die_by,
     next_run_index,
@@ -19,8 +21,13 @@ from rpl_testkit.rocprofv3_standin.application.application_run import (
     run_application,
     run_seed,
 )
-from rpl_testkit.rocprofv3_standin.application.scenario import ScenarioError, load_scenario, record_processes
-from rpl_testkit.rocprofv3_standin.emulated_rocm import emulated_rocm
+from rpl_testkit.rocprofv3_standin.application.scenario import (
+    Scenario,
+    ScenarioError,
+    load_scenario,
+    record_processes,
+)
+from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm, emulated_rocm
 from rpl_testkit.rocprofv3_standin.outputs.result_files import (
     DiskFullError,
     NameKeys,
@@ -28,19 +35,14 @@ from rpl_testkit.rocprofv3_standin.outputs.result_files import (
     write_outputs,
 )
 from rpl_testkit.rocprofv3_standin.request.arguments import InputFileError, parse_command_line
-from rpl_testkit.rocprofv3_standin.request.passes import overfull_blocks, plan_passes
+from rpl_testkit.rocprofv3_standin.request.passes import Pass, overfull_blocks, plan_passes
 from rpl_testkit.rocprofv3_standin.request.pc_sampling import PcSamplingError
 from rpl_testkit.rocprofv3_standin.request.replay import ReplayError
 from rpl_testkit.synthetic_recording.counters import available_counters
 from rpl_testkit.synthetic_recording.mi300x_agents import GPU_AGENT
 
 if TYPE_CHECKING:
-    from rpl_testkit.rocpd_writer.rows import RocpdContents
-    from rpl_testkit.rocprofv3_standin.application.application_run import ApplicationRun
-    from rpl_testkit.rocprofv3_standin.application.scenario import Scenario
-    from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
     from rpl_testkit.rocprofv3_standin.outputs.pc_samples import PcSampleSet
-    from rpl_testkit.rocprofv3_standin.request.passes import Pass
 
 
 @frozen

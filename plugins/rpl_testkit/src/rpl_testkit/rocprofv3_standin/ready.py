@@ -6,14 +6,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rpl_testkit.rocprofv3_standin.install import install_standin
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["ready_standin"]
 

@@ -6,14 +6,11 @@ A description is a promise about counts (instructions, bytes, lanes); `timeline`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import attrs
 
 from rpl_core.values import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = [
     "Allocate",

@@ -7,6 +7,7 @@ Knows which option records what; counter runs serialise the device and hold only
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
@@ -14,6 +15,8 @@ import attrs
 from rpl_core.values import frozen
 from rpl_testkit.rocpd_writer.rows import (
     CodeObjectRow,
+    CounterRow,
+    DispatchRow,
     KernelRow,
     NodeRow,
     ProcessRow,
@@ -22,17 +25,13 @@ from rpl_testkit.rocpd_writer.rows import (
     StreamRow,
 )
 from rpl_testkit.rocpd_writer.writer import guid_from_seed
+from rpl_testkit.synthetic_recording.application_model import Application, KernelModel
 from rpl_testkit.synthetic_recording.counters import DispatchLoad, counter_definition, counter_row
 from rpl_testkit.synthetic_recording.mi300x_agents import GPU_AGENT, mi300x_agents
-from rpl_testkit.synthetic_recording.timeline import play
+from rpl_testkit.synthetic_recording.timeline import Timeline, play
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from typing import Any
-
-    from rpl_testkit.rocpd_writer.rows import CounterRow, DispatchRow
-    from rpl_testkit.synthetic_recording.application_model import Application, KernelModel
-    from rpl_testkit.synthetic_recording.timeline import Timeline
 
 __all__ = ["Collection", "ProcessIdentity", "record"]
 

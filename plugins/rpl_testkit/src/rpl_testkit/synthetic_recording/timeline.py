@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from rpl_testkit.rocpd_writer.rows import AllocationRow, CopyRow, DispatchRow, RegionArgument, RegionRow
 from rpl_testkit.synthetic_recording.application_model import (
     Allocate,
+    Application,
     Copy,
     GraphLaunch,
     HostWork,
+    KernelModel,
     Launch,
     Record,
     Repeat,
+    Step,
     SyncDevice,
     SyncEvent,
     SyncStream,
     Wait,
 )
 from rpl_testkit.synthetic_recording.mi300x_agents import CPU_COUNT, GPU_AGENT
-
-if TYPE_CHECKING:
-    from rpl_testkit.synthetic_recording.application_model import Application, KernelModel, Step
-
 
 HIP_CATEGORY: Final = "HIP_RUNTIME_API_EXT"
 _STREAM_TYPE = "ihipStream_t*"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 import msgspec
@@ -540,7 +539,6 @@ _ELEMENTWISE = {
 FORMULAS = _rules()
 
 
-@cache
 def operator_work(name: str, inputs: Inputs) -> Work | NoWork:
     """Operations and bytes of one call of ``name``."""
     rule = FORMULAS.get(name)

@@ -48,6 +48,14 @@ _NEED_SCALARS = (
 _PASSED_OVER = frozenset(
     {"ac2g", "gpu_user_annotation", "cpu_instant_event", "Trace", "", "fwdbwd", "overhead", "cuda_sync"}
 )
+#: What PyTorch up to 1.10 called the same.
+_OLD_NAMES = {
+    "Kernel": "kernel",
+    "Memcpy": "gpu_memcpy",
+    "Memset": "gpu_memset",
+    "Runtime": "cuda_runtime",
+    "Operator": "cpu_op",
+}
 _NS = 1000.0
 #: Where doubles no longer tell nanoseconds apart (2**43 us are 101 days).
 EXACT_US = float(1 << 43)
@@ -132,6 +140,7 @@ class EventColumns:
         self.passed_over: Counter[str] = Counter()
         self.latest_us = 0.0
         self.rounded = False
+        self.by_roctracer = False
         self._needs_scalars: dict[str, bool] = {}
         self._takers: dict[str, Callable[[list[Event], str], None]] = {
             **dict.fromkeys(WORK, self._take_work),
@@ -146,7 +155,8 @@ class EventColumns:
         by_category: defaultdict[str, list[Event]] = defaultdict(list)
         for event in events:
             by_category[event.cat].append(event)
-        for category, found in by_category.items():
+        for recorded, found in by_category.items():
+            category = _OLD_NAMES.get(recorded, recorded)
             take = self._takers.get(category)
             if take is not None:
                 take(found, category)
@@ -190,6 +200,7 @@ class EventColumns:
     def _take_runtime(self, events: list[Event], _: str) -> None:
         number = self.names.numbers
         args = _args(events)
+        self.by_roctracer |= any(a.cid is not None for a in args)
         self.pids.update(event.pid for event in events if isinstance(event.pid, int))
         self.runtime.add(
             name=[number[event.name] for event in events],

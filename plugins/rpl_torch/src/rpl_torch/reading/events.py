@@ -45,7 +45,8 @@ class Args(msgspec.Struct, gc=False):
     external_before_2: int | None = msgspec.field(name="external id", default=None)  # PyTorch 1, of work
     correlation: int | None = None
     device: int | None = None
-    stream: int | None = None
+    stream: int | str | None = None  # text, a handle, in calls of ROCm 6.2 and before
+    cid: int | None = None  # of calls that roctracer recorded
     dims: msgspec.Raw = msgspec.field(name="Input Dims", default=msgspec.Raw(b""))
     types: msgspec.Raw = msgspec.field(name="Input type", default=msgspec.Raw(b""))
     concrete: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=msgspec.Raw(b""))

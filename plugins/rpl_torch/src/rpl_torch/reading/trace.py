@@ -226,7 +226,8 @@ class _File:
         in_items = (positions(launcher, items) >= 0)[:, None]
         in_range = (grid >= 0) & (grid <= _LARGEST_AXIS) & (workgroup >= 0) & (workgroup <= 0xFFFF)
         grid = np.where(~in_items & in_range, grid * workgroup, grid)
-        if self.is_hip and self.header.roctracer is None and bool((grid >= 0).any()):
+        known = not self.is_hip or self.header.roctracer is not None or self.columns.by_roctracer
+        if not known and bool((grid >= 0).any()):
             # Another tracer than the one whose unit is known (docs/torch.md).
             grid = np.full_like(grid, NOT_RECORDED)
             workgroup = np.full_like(workgroup, NOT_RECORDED)
@@ -379,7 +380,7 @@ class _File:
 
 
 _NO_GEOMETRY = (
-    "kernels have a launch geometry of unknown unit (no roctracer_version in the trace); it is not used"
+    "kernels have a launch geometry of unknown unit (no word of roctracer in the trace); it is not used"
 )
 _DIRECTIONS = {
     "HtoD": "HOST_TO_DEVICE",

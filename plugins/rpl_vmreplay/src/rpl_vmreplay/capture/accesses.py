@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import BadDataError, MissingError, NoVerdictError, RplError, TimeLimitError
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
-from rpl_vmreplay.interfaces.replayer import MemoryRange, ReplayError, ReplayRequest
+from rpl_vmreplay.interfaces.replayer import (
+    Failure,
+    MemoryRange,
+    Replayer,
+    ReplayError,
+    ReplayRequest,
+    ReplayResult,
+)
 
 if TYPE_CHECKING:
     from rpl_vmreplay.capture.folder import Capture
-    from rpl_vmreplay.interfaces.replayer import Failure, Replayer, ReplayResult
 
 
 Ranges = tuple[MemoryRange, ...]

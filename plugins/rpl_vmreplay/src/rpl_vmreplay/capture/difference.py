@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.files import CODE_OBJECT, KERNARG
-from rpl_vmreplay.capture.folder import BLOCK_BYTES, blocks_with_data
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from rpl_vmreplay.capture.folder import Capture
+from rpl_vmreplay.capture.folder import BLOCK_BYTES, Capture, blocks_with_data
 
 
 @frozen

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
-from rpl_vmreplay.capture.files import HASH_BYTES, chunk_hash
-from rpl_vmreplay.capture.folder import BLOCK_BYTES, PACKED_SUFFIX, blocks_with_data
-from rpl_vmreplay.interfaces.replayer import MemoryRange, RegionHashes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from rpl_vmreplay.capture.files import Region, Variable
-    from rpl_vmreplay.capture.folder import Capture
-    from rpl_vmreplay.interfaces.replayer import ReplayRequest
+from rpl_vmreplay.capture.files import HASH_BYTES, Region, Variable, chunk_hash
+from rpl_vmreplay.capture.folder import BLOCK_BYTES, PACKED_SUFFIX, Capture, blocks_with_data
+from rpl_vmreplay.interfaces.replayer import MemoryRange, RegionHashes, ReplayRequest
 
 #: An address, and the bytes that are there instead of the captured ones.
 Change = tuple[int, bytes]

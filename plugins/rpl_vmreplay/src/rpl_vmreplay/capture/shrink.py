@@ -6,12 +6,12 @@ import json
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rpl_core.errors import BadDataError, NoVerdictError
 from rpl_core.process.storage import storage_error
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.accesses import PAGE_BYTES, accesses_of, logged, pages_of
+from rpl_vmreplay.capture.accesses import PAGE_BYTES, Accesses, Ranges, accesses_of, logged, pages_of
 from rpl_vmreplay.capture.files import (
     CODE_OBJECT,
     DISPATCH,
@@ -20,18 +20,13 @@ from rpl_vmreplay.capture.files import (
     REGIONS,
     SENTINEL,
     Region,
+    Variable,
     chunk_hash,
 )
-from rpl_vmreplay.capture.folder import BLOCK_BYTES, open_capture
+from rpl_vmreplay.capture.folder import BLOCK_BYTES, Capture, open_capture
 from rpl_vmreplay.capture.plain_memory import PlainMemory
 from rpl_vmreplay.capture.wholeness import SEALED, problems_of
-from rpl_vmreplay.interfaces.replayer import MemoryRange, ReplayRequest
-
-if TYPE_CHECKING:
-    from rpl_vmreplay.capture.accesses import Accesses, Ranges
-    from rpl_vmreplay.capture.files import Variable
-    from rpl_vmreplay.capture.folder import Capture
-    from rpl_vmreplay.interfaces.replayer import Replayer
+from rpl_vmreplay.interfaces.replayer import MemoryRange, Replayer, ReplayRequest
 
 #: What is taken over as it is: the launch, its arguments, its code, variables of modules.
 _UNCHANGED = (DISPATCH, KERNARG, CODE_OBJECT, "metadata.json", "module_variables.json", "capture_complete")

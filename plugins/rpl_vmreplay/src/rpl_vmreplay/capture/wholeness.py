@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
 from rpl_vmreplay.capture.files import (
@@ -16,16 +15,21 @@ from rpl_vmreplay.capture.files import (
     LARGEST_SENTINEL_BYTES,
     REGIONS,
     SENTINEL,
+    MemoryRegion,
+    ModuleVariable,
     Region,
     Sentinel,
+    Variable,
     chunk_hash,
     read_json,
 )
-from rpl_vmreplay.capture.folder import BLOCK_BYTES, PACKED_SUFFIX, blocks_with_data, packed_size_problem
-
-if TYPE_CHECKING:
-    from rpl_vmreplay.capture.files import MemoryRegion, ModuleVariable, Variable
-    from rpl_vmreplay.capture.folder import Capture
+from rpl_vmreplay.capture.folder import (
+    BLOCK_BYTES,
+    PACKED_SUFFIX,
+    Capture,
+    blocks_with_data,
+    packed_size_problem,
+)
 
 
 def isa_difference(wanted: str, given: str) -> str | None:

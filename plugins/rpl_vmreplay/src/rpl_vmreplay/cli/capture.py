@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rpl_core.cli.session import session_of
+from rpl_core.cli.session import Session, session_of
 from rpl_core.text.table import counted
 from rpl_vmreplay.cli.captures import replayer_option, timeout_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
-    from rpl_core.cli.session import Session
     from rpl_vmreplay.capture.accesses import Accesses
     from rpl_vmreplay.capture.difference import Difference
     from rpl_vmreplay.capture.files import Extras, Region

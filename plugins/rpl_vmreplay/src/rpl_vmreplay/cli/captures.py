@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,6 @@ import click
 from rpl_core.cli.command_options import PluginOptionsCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rpl_core.errors import RplError
 
 DEFAULT_FOLDER = Path("isolate_capture")

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rpl_core.cli.session import session_of
+from rpl_core.cli.session import Session, session_of
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_vmreplay.cli.captures import JsonCommand, replayer_option, timeout_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
-    from rpl_core.cli.session import Session
     from rpl_core.errors import RplError
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.compare.judge import Judgement, OutputResult, Subjects

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.command_options import PluginOptionsCommand
-from rpl_core.cli.session import session_of
+from rpl_core.cli.session import Session, session_of
 
 if TYPE_CHECKING:
-    from rpl_core.cli.session import Session
     from rpl_vmreplay.isolate import IsolateRequest, Outcome
 
 DEFAULT_FOLDER = "isolate_capture"

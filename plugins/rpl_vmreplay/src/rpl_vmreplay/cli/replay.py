@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rpl_core.cli.session import session_of
+from rpl_core.cli.session import Session, session_of
 from rpl_vmreplay.cli.captures import JsonPluginOptionsCommand, replayer_option, timeout_option
 from rpl_vmreplay.cli.compare import compare
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
-    from rpl_core.cli.session import Session
     from rpl_core.errors import RplError
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.interfaces.replayer import ReplayRequest, ReplayResult, ReserveRequest, ReserveResult

@@ -9,14 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rpl_core.values import frozen
-from rpl_vmreplay.interfaces.replayer import MemoryEdit, Rounding
-
-if TYPE_CHECKING:
-    from rpl_vmreplay.interfaces.replayer import MemoryRange
-
+from rpl_vmreplay.interfaces.replayer import MemoryEdit, MemoryRange, Rounding
 
 #: Larger than any distance: one of the two is not a number.
 NOT_A_NUMBER = (1 << 63) - 1

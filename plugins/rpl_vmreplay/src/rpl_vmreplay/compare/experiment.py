@@ -7,29 +7,27 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import attrs
 
 from rpl_core.interfaces.options import Options
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.accesses import Ranges, captured_ranges, common, inside, size_of, union, without
+from rpl_vmreplay.capture.folder import Capture
 from rpl_vmreplay.capture.plain_memory import PlainMemory
 from rpl_vmreplay.interfaces.replayer import (
+    AccessLog,
     Failure,
     Finding,
+    KeptVariable,
     MemoryEdit,
     MemoryRange,
+    Replayer,
     ReplayError,
     ReplayRequest,
     ReplayResult,
     Rounding,
 )
-
-if TYPE_CHECKING:
-    from rpl_vmreplay.capture.folder import Capture
-    from rpl_vmreplay.interfaces.replayer import AccessLog, KeptVariable, Replayer
-
 
 #: Without a log all memory comes back from each replay.
 MOST_BYTES_WITHOUT_LOG = 1 << 30

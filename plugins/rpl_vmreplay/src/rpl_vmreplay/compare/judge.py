@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from rpl_core.interfaces.options import Options
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.accesses import size_of
+from rpl_vmreplay.capture.folder import Capture
 from rpl_vmreplay.compare.data_types import (
     INPUT_DRAWS,
     NOT_A_NUMBER,
@@ -29,7 +31,7 @@ from rpl_vmreplay.compare.data_types import (
     numbers_of,
     values_of,
 )
-from rpl_vmreplay.compare.experiment import CRASHES, PATTERNS, Experiment, NoBaselineError
+from rpl_vmreplay.compare.experiment import CRASHES, PATTERNS, Answer, Baseline, Experiment, NoBaselineError
 from rpl_vmreplay.compare.other_inputs import (
     LEAST_ROUNDED,
     SANITIZED_LONGER,
@@ -40,16 +42,11 @@ from rpl_vmreplay.compare.other_inputs import (
     drawn_inputs,
 )
 from rpl_vmreplay.compare.outputs import Output, as_set, is_record, name_of, outputs_of, variable_output
-from rpl_vmreplay.interfaces.replayer import Failure
+from rpl_vmreplay.interfaces.replayer import Failure, MemoryRange, Replayer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from rpl_codeobject.values import CodeObject
-    from rpl_vmreplay.capture.folder import Capture
-    from rpl_vmreplay.compare.experiment import Answer, Baseline
     from rpl_vmreplay.compare.mutants import Mutant
-    from rpl_vmreplay.interfaces.replayer import MemoryRange, Replayer
 
 #: Wrong kernels that are shown, how many there have to be, and how many may pass unnoticed.
 MUTANTS, LEAST_MUTANTS, MOST_SURVIVORS = 12, 8, 2

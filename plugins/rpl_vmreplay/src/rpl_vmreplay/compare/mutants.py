@@ -8,14 +8,13 @@ instruction at a time, and never what anybody else runs.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from rpl_codeobject.disassembly import Instruction
     from rpl_codeobject.values import CodeObject
 

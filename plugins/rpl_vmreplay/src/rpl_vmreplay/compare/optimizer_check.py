@@ -6,20 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import RplError
+from rpl_core.interfaces.options import Options
 from rpl_core.text.table import counted
 from rpl_optimize.interfaces.equivalence import (
     EquivalenceCheck,
     EquivalenceReport,
+    EquivalenceRequest,
     EquivalenceVerdict,
     KernelPairs,
 )
+from rpl_vmreplay.capture.folder import Capture
 from rpl_vmreplay.capture.wholeness import whole_capture
 from rpl_vmreplay.compare.optimizer_options import CAPTURE, SANITIZE
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.options import Options
-    from rpl_optimize.interfaces.equivalence import EquivalenceRequest
-    from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.compare.judge import Judgement, Subjects, Yardstick
     from rpl_vmreplay.interfaces.replayer import Replayer
 

@@ -7,12 +7,13 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.accesses import Ranges, common, inside, size_of, without
+from rpl_vmreplay.capture.folder import Capture
 from rpl_vmreplay.capture.plain_memory import PlainMemory
 from rpl_vmreplay.compare.data_types import (
     INPUT_DRAWS,
@@ -29,14 +30,9 @@ from rpl_vmreplay.compare.data_types import (
     movement,
     numbers_of,
 )
-from rpl_vmreplay.compare.experiment import CRASHES, PATTERNS, differing, slices
+from rpl_vmreplay.compare.experiment import CRASHES, PATTERNS, Baseline, Experiment, Seen, differing, slices
 from rpl_vmreplay.compare.outputs import Output, as_set, name_of, outputs_of
 from rpl_vmreplay.interfaces.replayer import MemoryEdit, MemoryRange, Rounding
-
-if TYPE_CHECKING:
-    from rpl_vmreplay.capture.folder import Capture
-    from rpl_vmreplay.compare.experiment import Baseline, Experiment, Seen
-
 
 #: Sums of a few hundred products of two of them are exact in what such numbers are summed in (f32, f64 of
 #: f64).

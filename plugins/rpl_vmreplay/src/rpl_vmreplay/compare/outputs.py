@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.files import KERNARG
+from rpl_vmreplay.capture.files import KERNARG, Argument
+from rpl_vmreplay.capture.folder import Capture
 from rpl_vmreplay.compare.data_types import (
     UNKNOWN,
     DataType,
@@ -17,12 +19,8 @@ from rpl_vmreplay.interfaces.replayer import MemoryRange
 from rpl_vmreplay.replay.captured_code import captured_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from rpl_codeobject.values import KernelArgument
     from rpl_vmreplay.capture.accesses import Ranges
-    from rpl_vmreplay.capture.files import Argument
-    from rpl_vmreplay.capture.folder import Capture
 
 _POINTER_BYTES = 8
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
+from rpl_vmreplay.capture.folder import Capture
 from rpl_vmreplay.compare.judge import Subjects
 from rpl_vmreplay.replay.captured_code import takes_launch
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rpl_codeobject.values import CodeObject
-    from rpl_vmreplay.capture.folder import Capture
 
 
 def subjects_of(capture: Capture, a: Path, b: Path, folder: Path) -> Subjects:

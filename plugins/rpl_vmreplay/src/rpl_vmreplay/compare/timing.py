@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import attrs
 
 from rpl_core.errors import MissingError
+from rpl_core.interfaces.options import Options
+from rpl_core.model.origin import Origin
 from rpl_core.values import frozen
+from rpl_vmreplay.capture.folder import Capture
 from rpl_vmreplay.compare.experiment import PATTERNS, Answer, variables_of
-from rpl_vmreplay.compare.judge import Verdict
-from rpl_vmreplay.interfaces.replayer import MemoryEdit, ReplayRequest
-
-if TYPE_CHECKING:
-    from rpl_core.interfaces.options import Options
-    from rpl_core.model.origin import Origin
-    from rpl_vmreplay.capture.folder import Capture
-    from rpl_vmreplay.compare.judge import Subjects, Yardstick
-    from rpl_vmreplay.interfaces.replayer import Replayer
+from rpl_vmreplay.compare.judge import Subjects, Verdict, Yardstick
+from rpl_vmreplay.interfaces.replayer import MemoryEdit, Replayer, ReplayRequest
 
 
 @frozen

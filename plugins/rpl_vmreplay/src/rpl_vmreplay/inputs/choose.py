@@ -9,21 +9,26 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
-from rpl_vmreplay.inputs.arguments import KINDS, MOST_CAPTURED_BYTES, Content, content_of, pattern_of
-from rpl_vmreplay.inputs.dictionary import around
+from rpl_vmreplay.inputs.arguments import (
+    KINDS,
+    MOST_CAPTURED_BYTES,
+    Content,
+    Scalar,
+    Varied,
+    content_of,
+    pattern_of,
+)
+from rpl_vmreplay.inputs.dictionary import Constants, around
 from rpl_vmreplay.interfaces.replayer import Fill, LaunchInput, MemoryRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from rpl_codeobject.values import Kernel
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.capture.plain_memory import PlainMemory
-    from rpl_vmreplay.inputs.arguments import Scalar, Varied
-    from rpl_vmreplay.inputs.dictionary import Constants
 
 #: Memory that stands for a buffer lies here, each piece by itself: what lies between belongs to nobody.
 _BESIDE, _APART = 0x1000_0000_0000, 1 << 32

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from rpl_codeobject.disassembly import Instruction
 
 _LITERAL = re.compile(

@@ -16,12 +16,16 @@ import attrs
 from rpl_core.errors import RplError
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceVerdict
+from rpl_optimize.interfaces.equivalence import (
+    EquivalenceCheck,
+    EquivalenceReport,
+    EquivalenceRequest,
+    EquivalenceVerdict,
+)
 from rpl_vmreplay.compare.optimizer_options import CAPTURE, SANITIZE, VARY_INPUTS, VARY_SECONDS
 
 if TYPE_CHECKING:
     from rpl_codeobject.disassembly import Instruction
-    from rpl_optimize.interfaces.equivalence import EquivalenceRequest
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.compare.judge import Subjects
     from rpl_vmreplay.inputs.choose import Chosen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import Enum
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import attrs
 
@@ -12,9 +12,6 @@ from rpl_core.errors import MissingError
 from rpl_core.interfaces.options import Options
 from rpl_core.model.origin import Origin
 from rpl_core.values import frozen
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class ReplayError(str, Enum):

@@ -13,25 +13,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rpl_core.errors import MissingError, RplError
+from rpl_core.interfaces.options import Options
 from rpl_core.model.origin import Origin
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.files import KERNARG
+from rpl_vmreplay.capture.files import KERNARG, Region
+from rpl_vmreplay.capture.folder import Capture
 from rpl_vmreplay.interfaces.replayer import (
     AgainstResult,
     Failure,
     KeptVariable,
     MemoryEdit,
+    MemoryRange,
     RegionHashes,
     ReplayEnvironment,
     Replayer,
     ReplayError,
+    ReplayRequest,
     ReplayResult,
     Reservation,
+    ReserveRequest,
     ReserveResult,
 )
 from rpl_vmreplay.native_parts import NATIVE_FOLDER, REPLAY_LAUNCHER, REPLAYER, find_part
 from rpl_vmreplay.replay.captured_code import (
+    LaunchCode,
     captured_code,
     code_pointers,
     fitting_arguments,
@@ -43,12 +49,7 @@ from rpl_vmreplay.replay.captured_code import (
 )
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.options import Options
-    from rpl_vmreplay.capture.files import Region
-    from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.capture.plain_memory import PlainMemory
-    from rpl_vmreplay.interfaces.replayer import MemoryRange, ReplayRequest, ReserveRequest
-    from rpl_vmreplay.replay.captured_code import LaunchCode
 
 
 HASHES = "hashes"

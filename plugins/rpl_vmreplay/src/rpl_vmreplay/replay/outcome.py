@@ -7,22 +7,29 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from rpl_core.errors import BadDataError, InterruptedRunError, MissingError, TimeLimitError, UsageError
+from rpl_core.errors import (
+    BadDataError,
+    InterruptedRunError,
+    MissingError,
+    RplError,
+    TimeLimitError,
+    UsageError,
+)
 from rpl_core.exit_codes import ExitCode
 from rpl_core.values import frozen
-from rpl_vmreplay.interfaces.replayer import MemoryRange, ReplayError
+from rpl_vmreplay.interfaces.replayer import (
+    Failure,
+    MemoryRange,
+    ReplayEnvironment,
+    ReplayError,
+    ReplayRequest,
+    ReplayResult,
+    Reservation,
+    ReserveResult,
+)
 
 if TYPE_CHECKING:
-    from rpl_core.errors import RplError
     from rpl_vmreplay.capture.folder import Capture
-    from rpl_vmreplay.interfaces.replayer import (
-        Failure,
-        ReplayEnvironment,
-        ReplayRequest,
-        ReplayResult,
-        Reservation,
-        ReserveResult,
-    )
 
 
 SCHEMA_VERSION = "1.0"

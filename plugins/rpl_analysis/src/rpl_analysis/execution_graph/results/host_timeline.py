@@ -47,11 +47,13 @@ class Pieces:
 class HostTimeline:
     """The outermost calls in order of (thread, begin); ``first[t]`` is the first of thread ``t``.
 
-    ``thread`` is that of each work node of the machine, -1 where its call is not recorded. ``copies`` marks
-    the calls in which unrecorded copies may have run; nothing where copies were recorded.
+    ``thread`` and ``returned_ns`` are those of the call of each work node of the machine, -1 where it is not
+    recorded. ``copies`` marks the calls in which unrecorded copies may have run; nothing where copies were
+    recorded.
     """
 
     thread: NDArray[np.int32]
+    returned_ns: Int64Column
     first: Int64Column
     begin_ns: Int64Column
     end_ns: Int64Column
@@ -86,7 +88,9 @@ def host_timeline(trace: Trace, domain: Domain, program: HostProgram) -> HostTim
     without_copies = trace.copies is None or not len(trace.copies)
     copies = _copying(trace, calls, order) if without_copies else np.zeros(order.size, np.bool_)
     call = program.submissions.call[domain.work_rows]
+    returned_ns = np.where(call >= 0, table.end_ns[call], np.int64(-1))
     return HostTimeline(
+        returned_ns=returned_ns,
         thread=np.where(call >= 0, calls.thread[call], np.int32(-1)),
         first=first,
         begin_ns=table.begin_ns[order],

@@ -5,9 +5,10 @@ synchronisation if one released the node, else the launch. Without API calls the
 
 Idle time is blamed on what the node that ended it had waited for. Until the thread came back from a wait it
 is ``sync``, until the next launch call the ``host``; work that was queued already waited for an event or
-stream (``sync``) or for its launch (``launch``). Where copies are not recorded, the part of ``sync`` and
-``host`` that the thread spent in calls that copy is probably ``copying``. docs/reference/execution-graph.md,
-3.4.
+stream (``sync``) or for its launch (``launch``). Work that starts 1 ms after its launch returned, or a copy
+after its call began, though nothing recorded ran meanwhile, waited for something that is not recorded
+(``unattributed``). Where copies are not recorded, the part of ``sync`` and ``host`` that the thread spent in
+calls that copy is probably ``copying``. docs/reference/execution-graph.md, 3.5.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ __all__ = [
 
 #: Kinds of edges that hold back work which the host has submitted already.
 QUEUED_WAITS = (EdgeKind.EVENT, EdgeKind.MEASURED_EVENT, EdgeKind.NULL_STREAM)
+#: An idle GPU starts what is queued within microseconds; what takes this long is no launch (chosen).
+_LATE_NS = 1_000_000
 
 
 #: What idle time is blamed on, in the order of the fields of ``IdlePart``.
@@ -106,29 +109,30 @@ def _after_queued_wait(solved: SolvedDomain, path: CriticalPath) -> NDArray[np.b
 class Releases:
     """Per work node: begin of its API call and return of the wait before it (-1 unknown or none).
 
-    ``held``: an event or stream held it back after it had been submitted. ``host``: which calls the threads
-    were in, ``None`` without calls.
+    ``held``: an event or stream held it back after it had been submitted. ``copies``: it is a copy. ``host``:
+    which calls the threads were in, ``None`` without calls.
     """
 
     submitted_ns: Int64Column
     woken_ns: Int64Column
     held: NDArray[np.bool_]
+    copies: NDArray[np.bool_]
     host: HostTimeline | None = None
 
 
 def find_releases(domain: Domain, host: HostTimeline | None) -> Releases:
     """What is known about the release of every work node of ``domain``."""
     count = len(domain.work)
-    edges = domain.trusted_edges()
+    edges, copies = domain.trusted_edges(), domain.symbol[:count] >= domain.work.kernel_symbols
     if not len(edges):
         nothing = np.broadcast_to(np.int64(-1), count), np.broadcast_to(np.bool_(False), count)
-        return Releases(domain.submitted_ns[:count], *nothing, host)
+        return Releases(domain.submitted_ns[:count], *nothing, copies, host)
     woken = np.full(count, -1, dtype=np.int64)
     from_host = (edges.source >= count) & (edges.target < count)
     woken[edges.target[from_host]] = domain.end_ns[edges.source[from_host]]
     held = np.zeros(count, dtype=np.bool_)
     held[edges.target[np.isin(edges.kind, QUEUED_WAITS)]] = True
-    return Releases(submitted_ns=domain.submitted_ns[:count], woken_ns=woken, held=held, host=host)
+    return Releases(domain.submitted_ns[:count], woken, held, copies, host)
 
 
 @frozen(eq=False)
@@ -179,6 +183,21 @@ def _named(
     return tuple(IdleCallPart(name, ns, ns / idle_ns) for ns, name in ordered)
 
 
+def _behind_unrecorded(
+    submitted_ns: Int64Column, begin_ns: Int64Column, node: Int64Column, releases: Releases
+) -> Int64Column:
+    """How long queued work waited for what is not recorded.
+
+    A launch may load code before it queues, so it counts from its return; a copy, which returns when it has
+    copied, from the begin of its call.
+    """
+    if releases.host is None:
+        return np.zeros_like(submitted_ns)
+    returned = np.where(releases.copies[node], submitted_ns, releases.host.returned_ns[node])
+    behind = begin_ns - np.clip(returned, submitted_ns, begin_ns)
+    return np.where(behind >= _LATE_NS, behind, 0)
+
+
 def _blamed(
     begin_ns: Int64Column,
     end_ns: Int64Column,
@@ -194,6 +213,7 @@ def _blamed(
     queued = end_ns - submitted
     known = releases.submitted_ns[ender] >= 0
     held = releases.held[ender]
+    behind = _behind_unrecorded(submitted, end_ns, ender, releases)
     copying_woken = copying_host = 0
     for piece in () if releases.host is None else releases.host.pieces(ender, begin_ns, end_ns):
         np.add.at(in_calls, piece.function, piece.ns)
@@ -205,8 +225,8 @@ def _blamed(
     return (
         int((submitted - woken)[known].sum()) - copying_host,
         int((woken - begin_ns).sum() + queued[held].sum()) - copying_woken,
-        int(queued[known & ~held].sum()),
-        int(queued[~known & ~held].sum()),
+        int((queued - behind)[known & ~held].sum()),
+        int(queued[~known & ~held].sum() + behind[known & ~held].sum()),
         copying_woken + copying_host,
     )
 

@@ -32,7 +32,7 @@ class PlainRows:
     end: Int64Column
 
     def __len__(self) -> int:
-        return self.begin.shape[1]
+        return int(self.begin.shape[1])
 
     def fields(self, column: int, most: int | None = None) -> list[bytes]:
         """Those of the first ``most`` rows, or of all."""

@@ -105,7 +105,10 @@ def _opened(path: Path) -> Iterator[io.BufferedReader]:
     """The file's bytes, unpacked; damage of the packing or the rows surfaces as ``BadDataError``."""
     try:
         refuse_hollow(path)
-        with io.BufferedReader(BoundedGzip(path)) if path.suffix == ".gz" else path.open("rb") as raw:
+        raw: io.BufferedReader = (
+            io.BufferedReader(BoundedGzip(path)) if path.suffix == ".gz" else path.open("rb")
+        )
+        with raw:
             yield raw
     except (*GZIP_ERRORS, csv.Error) as error:
         how = "unpacked" if isinstance(error, (EOFError, zlib.error)) else "read as CSV"

@@ -6,13 +6,12 @@ replayed has the first group only. With rotation a launch has the group whose tu
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from rpl_testkit.rocpd_writer.rows import CounterRow, DispatchRow, RocpdContents
     from rpl_testkit.rocprofv3_standin.messages import Log
     from rpl_testkit.rocprofv3_standin.request.passes import Pass

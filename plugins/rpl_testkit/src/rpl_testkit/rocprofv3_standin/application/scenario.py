@@ -6,18 +6,15 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from rpl_core.values import frozen
-from rpl_testkit.rocprofv3_standin.request.passes import kernel_filter
+from rpl_testkit.rocpd_writer.rows import KernelRow, RocpdContents
+from rpl_testkit.rocprofv3_standin.request.passes import Pass, kernel_filter
 from rpl_testkit.synthetic_recording import application_model as model
 from rpl_testkit.synthetic_recording.recording import Collection, ProcessIdentity, record
-
-if TYPE_CHECKING:
-    from rpl_testkit.rocpd_writer.rows import KernelRow, RocpdContents
-    from rpl_testkit.rocprofv3_standin.request.passes import Pass
 
 
 class ScenarioError(Exception):

@@ -12,18 +12,14 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
 from rpl_core.values import frozen
 from rpl_testkit.hipcc_standin.bundle import sources_in
-from rpl_testkit.rocprofv3_standin.application.scenario import ScenarioError, kernel_model
+from rpl_testkit.rocprofv3_standin.application.scenario import Scenario, ScenarioError, kernel_model
 from rpl_testkit.synthetic_recording import application_model as model
-
-if TYPE_CHECKING:
-    from rpl_testkit.rocprofv3_standin.application.scenario import Scenario
-
 
 _SECTION: Final = b".hip_fatbin"
 _BUNDLE: Final = b"__CLANG_OFFLOAD_BUNDLE__"  # a file for ``hipModuleLoad``

@@ -9,14 +9,11 @@ from __future__ import annotations
 import csv
 import io
 import math
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
+from rpl_testkit.rocpd_writer.rows import AgentRow, DispatchRow, KernelRow, RocpdContents
 from rpl_testkit.synthetic_recording.mi300x_agents import CAPABILITY_WORD
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from rpl_testkit.rocpd_writer.rows import AgentRow, DispatchRow, KernelRow, RocpdContents
 
 __all__ = ["csv_files", "csv_text"]
 

@@ -7,6 +7,7 @@ loads, and ``issue_wait_share`` on the busiest pipe.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,8 +16,6 @@ import attrs
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from rpl_testkit.rocpd_writer.rows import DispatchRow, RocpdContents
     from rpl_testkit.rocprofv3_standin.request.pc_sampling import PcSampling
     from rpl_testkit.synthetic_recording.application_model import Application, KernelModel

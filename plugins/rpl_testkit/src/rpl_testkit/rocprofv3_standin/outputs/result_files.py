@@ -14,9 +14,9 @@ import attrs
 from rpl_core.model.origin import ORIGIN_MARK
 from rpl_core.values import frozen
 from rpl_testkit.rocpd_writer import write_rocpd
+from rpl_testkit.rocpd_writer.rows import RocpdContents
 
 if TYPE_CHECKING:
-    from rpl_testkit.rocpd_writer.rows import RocpdContents
     from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
     from rpl_testkit.rocprofv3_standin.messages import Log
     from rpl_testkit.rocprofv3_standin.outputs.pc_samples import PcSampleSet

@@ -9,21 +9,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rpl_core.model.origin import ORIGIN_MARK
 from rpl_core.values import frozen
-from rpl_testkit.rocprofv3_standin.outputs.result_files import output_file
-from rpl_testkit.rocprofv3_standin.request.passes import kernel_filter
+from rpl_testkit.rocpd_writer.rows import DispatchRow, RocpdContents
+from rpl_testkit.rocprofv3_standin.outputs.result_files import NameKeys, output_file
+from rpl_testkit.rocprofv3_standin.request.passes import Pass, kernel_filter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from rpl_testkit.rocpd_writer.rows import DispatchRow, RocpdContents
     from rpl_testkit.rocprofv3_standin.messages import Log
-    from rpl_testkit.rocprofv3_standin.outputs.result_files import NameKeys
-    from rpl_testkit.rocprofv3_standin.request.passes import Pass
 
 __all__ = ["decoder_missing", "write_thread_traces"]
 

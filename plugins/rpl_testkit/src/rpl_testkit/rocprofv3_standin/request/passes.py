@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 from rpl_core.values import frozen
 from rpl_testkit.rocprofv3_standin.request.arguments import (
     InputFileError,
+    InputJob,
     expand_aggregates,
     merge_options,
     read_input_file,
     split_counters,
 )
-from rpl_testkit.rocprofv3_standin.request.pc_sampling import pc_sampling_of
+from rpl_testkit.rocprofv3_standin.request.pc_sampling import PcSampling, pc_sampling_of
 from rpl_testkit.rocprofv3_standin.request.replay import replay_wanted
 from rpl_testkit.synthetic_recording.counters import (
     available_counters,
@@ -26,8 +27,6 @@ from rpl_testkit.synthetic_recording.counters import (
 
 if TYPE_CHECKING:
     from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
-    from rpl_testkit.rocprofv3_standin.request.arguments import InputJob
-    from rpl_testkit.rocprofv3_standin.request.pc_sampling import PcSampling
 
 
 @frozen

@@ -5,12 +5,10 @@ Words of refusals are those of rocprofv3.py and of its tool library (rocprofiler
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from rpl_core.values import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["BETA_VARIABLE", "PcSampling", "PcSamplingError", "pc_sampling_of"]
 

@@ -5,12 +5,10 @@ Words of refusals are those of rocprofv3.py of rocprofiler-sdk 1.4.1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rpl_testkit.rocprofv3_standin.request.pc_sampling import BETA_VARIABLE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 __all__ = ["ReplayError", "replay_wanted"]
 

@@ -1,0 +1,281 @@
+"""What the checks share: the folder of the self-test, rpl's own commands with their limits, and recordings.
+
+Every command is rpl itself or the program of known work, in a session that is ended with it. What several
+checks need is made once; where it can't be made, each of them says the same reason.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+
+from rpl_core.errors import InterruptedRunError, RplError
+from rpl_core.files.bounded import parse_json, read_regular
+from rpl_core.process import ProcessRequest, run_command
+from rpl_core.text.safety import readable
+from rpl_core.values import frozen
+from rpl_selftest.check import NotPossibleError
+
+if TYPE_CHECKING:
+    from rpl_core.ingest.claims import Readers
+    from rpl_core.model.recording import Recording
+
+    Made = TypeVar("Made")
+
+_START = "import sys; from rpl_core.cli import main; sys.exit(main())"
+#: Documents of rpl about one small program, and what that program prints (chosen).
+_MOST_BYTES = 32 << 20
+_MOST_SHOWN = 300
+#: After its limit a command is given this long to end by itself, so that it says what was too slow.
+_GRACE_S = 10.0
+#: A code object alone: the emulator takes no bundle, which `--genco` makes.
+_DEVICE_CODE = ("--offload-device-only", "--no-gpu-bundle-output")
+PROGRAM, CODE, CAPTURE = "known_work", "known_work.hsaco", "capture"
+
+
+@frozen
+class Sizes:
+    """Arguments of the program of known work (``programs/known_work.hip``)."""
+
+    mebibytes: int
+    iterations: int
+    repeats: int
+
+    @property
+    def bytes(self) -> int:
+        return self.mebibytes << 20
+
+
+#: On a GPU: fma_long takes some 8 ms, so that the microseconds around an event are no part of it; the copy is
+#: far larger than all L2 caches, whose last dirty lines no kernel writes back.
+ON_A_GPU = Sizes(mebibytes=256, iterations=1 << 21, repeats=5)
+#: In an emulator a count is as exact for small sizes.
+EMULATED = Sizes(mebibytes=2, iterations=4096, repeats=2)
+#: For thread traces and captures, whose size is that of the work.
+SMALL = Sizes(mebibytes=1, iterations=256, repeats=1)
+
+
+@frozen
+class Answer:
+    status: int
+    stdout: bytes
+    wall_s: float
+    said: str = ""
+
+    def json(self) -> Any:
+        return parse_json(self.stdout, "what rpl printed")
+
+
+@frozen(eq=False)
+class Recorded:
+    """One ``rpl profile`` of the program of known work, and the times that the program itself took."""
+
+    recording: Recording
+    profile: Mapping[str, Any]
+    event_ns: Mapping[str, tuple[float, ...]]
+    wall_s: float
+
+
+@attrs.define(eq=False)
+class Bench:
+    """``device`` is the user's word for it; ``emulated`` one that has a collector of its own and no GPU.
+
+    ``programs`` holds built programs instead of those that would be built. ``deadline`` is monotonic.
+    """
+
+    folder: Path
+    readers: Readers
+    device: str | None = None
+    emulated: bool = False
+    programs: Path | None = None
+    full: bool = False
+    command_limit_s: float = 60.0
+    deadline: float = float("inf")
+    before: Mapping[str, str] = attrs.field(factory=dict)  # settings of clocks, as they were
+    _made: dict[str, Any] = attrs.field(factory=dict)
+
+    @property
+    def sizes(self) -> Sizes:
+        return EMULATED if self.emulated else ON_A_GPU
+
+    @property
+    def temporary(self) -> Path:
+        """Where everything that is started makes its temporary files."""
+        return self.folder / "tmp"
+
+    def once(self, name: str, make: Callable[[], Made]) -> Made:
+        """What ``make`` gave the first time, or the reason why it could not."""
+        if name not in self._made:
+            try:
+                self._made[name] = make()
+            except NotPossibleError as error:
+                self._made[name] = error
+        made = self._made[name]
+        if isinstance(made, NotPossibleError):
+            raise NotPossibleError(*made.args)
+        return made  # type: ignore[no-any-return]
+
+    def made(self, name: str) -> Any:
+        """The same if it was made before; ``None`` otherwise."""
+        made = self._made.get(name)
+        return None if isinstance(made, NotPossibleError) else made
+
+    def rpl(
+        self, *words: object, statuses: tuple[int, ...] = (0,), environment: Mapping[str, str] = {}
+    ) -> Answer:
+        """An rpl command. Raises ``NotPossibleError`` where it ends with another status, or not in time."""
+        return self._run(
+            (sys.executable, "-c", _START, *map(str, words)), f"rpl {words[0]}", statuses, environment
+        )
+
+    def run(self, program: Path, *words: object) -> Answer:
+        return self._run((str(program), *map(str, words)), program.name, (0,), {})
+
+    def _run(
+        self, command: tuple[str, ...], what: str, statuses: tuple[int, ...], environment: Mapping[str, str]
+    ) -> Answer:
+        limit = min(self.command_limit_s + _GRACE_S, self.deadline - time.monotonic())
+        if limit <= 0:
+            raise NotPossibleError("the time of the self-test was over before its turn")
+        number = self._made["commands"] = self._made.get("commands", 0) + 1
+        out = self.folder / f"{number}.out"
+        said: list[str] = []
+        request = ProcessRequest(
+            command=command,
+            environment={**os.environ, "TMPDIR": str(self.temporary), **environment},
+            log_path=self.folder / f"{number}.log",
+            time_limit_s=limit,
+            what=what,
+            working_directory=self.folder,
+            stdout_path=out,
+        )
+        try:
+            ended = run_command(request, said.append)
+            stdout = read_regular(out, _MOST_BYTES) if out.exists() else b""
+        except InterruptedRunError:
+            raise
+        except RplError as error:
+            raise NotPossibleError(error.one_line()) from error
+        last = next(
+            (readable(line, _MOST_SHOWN) for line in reversed(said) if line.strip()), "it said nothing"
+        )
+        if ended.exit_status not in statuses:
+            how = f"signal {ended.signal}" if ended.exit_status is None else f"exit code {ended.exit_status}"
+            raise NotPossibleError(f"{what} ended with {how}: {last}")
+        assert ended.exit_status is not None
+        return Answer(ended.exit_status, stdout, ended.wall_s, last)
+
+    def build(self) -> tuple[Path, Path]:
+        """The program of known work and its code object."""
+        return self.once("build", self._build)
+
+    def _build(self) -> tuple[Path, Path]:
+        from importlib.resources import as_file, files
+        from shutil import which
+
+        if self.programs is not None:
+            found = self.programs / PROGRAM, self.programs / CODE
+            absent = [path.name for path in found if not path.is_file()]
+            if absent:
+                raise NotPossibleError(f"the folder of programs holds no {' and no '.join(absent)}")
+            return found
+        compiler = which("hipcc")
+        if compiler is None:
+            raise NotPossibleError("there is no hipcc on PATH to build the program of known work")
+        program, code = self.folder / PROGRAM, self.folder / CODE
+        architecture = "gfx942" if self.emulated else "native"
+        words = (f"--offload-arch={architecture}", "-O3")
+        with as_file(files("rpl_selftest").joinpath("programs/known_work.hip")) as source:
+            self.run(Path(compiler), *words, source, "-o", program)
+            self.run(Path(compiler), *_DEVICE_CODE, *words, source, "-o", code)
+        return program, code
+
+    def command(self, sizes: Sizes, times: Path) -> tuple[str, ...]:
+        program, _ = self.build()
+        return (str(program), str(sizes.mebibytes), str(sizes.iterations), str(sizes.repeats), str(times))
+
+    def record(self, name: str, sizes: Sizes, *options: str) -> Recorded:
+        """The program under ``rpl profile`` with ``options``: one run, and its own times from that run."""
+        return self.once(f"recording {name}", lambda: self._record(name, sizes, options))
+
+    def _record(self, name: str, sizes: Sizes, options: tuple[str, ...]) -> Recorded:
+        from rpl_core.ingest.load import load_recording
+
+        times, directory = self.folder / f"{name}.times", self.folder / name
+        words = (
+            "profile",
+            "--runs",
+            "1",
+            "--no-api",
+            "--json",
+            "-o",
+            directory,
+            *options,
+            *self.device_words,
+        )
+        limit = ("--time-limit", f"{self.command_limit_s:g}")
+        answer = self.rpl(*words, *limit, "--", *self.command(sizes, times))
+        try:
+            recording = load_recording((directory,), self.readers)
+            profile = answer.json()
+            return Recorded(recording, profile, read_times(times), answer.wall_s)
+        except RplError as error:
+            raise NotPossibleError(error.one_line()) from error
+
+    @property
+    def device_words(self) -> tuple[str, ...]:
+        return () if self.device is None else ("--device", self.device)
+
+    def timing(self) -> Recorded:
+        return self.record("timing", self.sizes)
+
+    def counted(self) -> Recorded:
+        return self.record(
+            "counters", self.sizes, "--roofline", "--counters", ",".join(self.emulated_names())
+        )
+
+    def emulated_names(self) -> tuple[str, ...]:
+        """The counters of which the emulator has exact counts; a few that arithmetic gives, without it."""
+        try:
+            counts = self.emulator_counts()
+        except NotPossibleError:
+            return ("SQ_WAVES", "SQ_INSTS_VALU_FMA_F64")
+        return tuple(sorted({name for counters in counts.values() for name in counters}))
+
+    def emulator_counts(self) -> Mapping[str, Mapping[str, int]]:
+        """Kernel to counter to exact count of one launch, by the emulator on the same code object."""
+        return self.once("emulator", self._emulator_counts)
+
+    def _emulator_counts(self) -> Mapping[str, Mapping[str, int]]:
+        from rpl_selftest.known_work import kernels
+
+        _, code = self.build()
+        found = {}
+        for kernel in kernels(self.sizes):
+            grid = ("--grid", kernel.work_items, "--block", kernel.workgroup)
+            arguments = [word for one in kernel.arguments for word in ("--arg", one)]
+            limit = ("--time-limit", f"{self.command_limit_s:g}")
+            answer = self.rpl(
+                "emu", "launch", code, "--kernel", kernel.name, *grid, *arguments, *limit, "--json"
+            )
+            counters = answer.json()["amd_counters"]
+            found[kernel.name] = {name: int(one["value"]) for name, one in counters.items()}
+        return found
+
+
+def read_times(path: Path) -> Mapping[str, tuple[float, ...]]:
+    """What the program of known work wrote: a kernel and a time in ns on each line."""
+    found: dict[str, list[float]] = {}
+    for line in read_regular(path, _MOST_BYTES).decode("utf-8", "replace").splitlines():
+        name, _, time_ns = line.partition(" ")
+        try:
+            found.setdefault(name, []).append(float(time_ns))
+        except ValueError:
+            raise NotPossibleError(f"the program's file of times holds {readable(line, 60)!r}") from None
+    return {name: tuple(times) for name, times in found.items()}

@@ -1,0 +1,28 @@
+"""What the last self-test refuted: told by `rpl doctor` and by documents of the same device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rpl_core import hookimpl
+
+if TYPE_CHECKING:
+    from rpl_core.interfaces.analyzer import Analyzer
+    from rpl_core.interfaces.doctor import DoctorCheck
+
+RPL_API = 1
+
+
+@hookimpl
+def rpl_doctor_checks() -> tuple[DoctorCheck, ...]:
+    from rpl_selftest.telling import SelftestCheck
+
+    return (SelftestCheck(),)
+
+
+@hookimpl
+def rpl_analyzers() -> tuple[Analyzer, ...]:
+    from rpl_selftest.kept import kept_path
+    from rpl_selftest.telling import SelftestAnalyzer
+
+    return (SelftestAnalyzer(),) if kept_path().is_file() else ()

@@ -1,0 +1,173 @@
+"""A machine for the self-test: the profiler's stand-in, and a program that says what a GPU would have done.
+
+The code object is real, of the program of known work by clang; its counts are the emulator's. The stand-in is
+told to record those, and the program prints the times that it is told to record. So all of it is synthetic.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import pytest
+
+from rpl_selftest.bench import ON_A_GPU
+from rpl_selftest.known_work import kernels
+
+TIMES_NS = {"stream_copy": 150_000, "fma_short": 4_000_000, "fma_long": 8_000_000}
+#: Argument list as the real one has it; noise of 1 % per launch, as drawn from the order of the pairs.
+PROGRAM = """\
+#!{python} -SE
+import random, sys
+if sys.argv[1] == "pairs":
+    iterations, permille, order = int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    noise = random.Random(order)
+    for _ in order:
+        base, new = (8e6 * (1 + more) * noise.gauss(1, 0.01) for more in (permille / 1000, 0))
+        print(f"pair {{base:.0f}} {{new:.0f}}")
+    sys.exit()
+with open(sys.argv[4], "w") as times:
+    for _ in range(int(sys.argv[3])):
+        for name, time_ns in {times}.items():
+            times.write(f"{{name}} {{time_ns + 6000}}\\n")
+print("known_work: wrong 0 of 17")
+"""
+#: Counters of the stand-in that follow from a work model, by its fields.
+PER_WAVE = {
+    "salu_per_wave": "SQ_INSTS_SALU",
+    "smem_per_wave": "SQ_INSTS_SMEM",
+    "branch_per_wave": "SQ_INSTS_BRANCH",
+    "vmem_read_per_wave": "SQ_INSTS_VMEM_RD",
+    "vmem_write_per_wave": "SQ_INSTS_VMEM_WR",
+    "lds_per_wave": "SQ_INSTS_LDS",
+}
+TYPED = ("FMA_F64", "ADD_F64", "MUL_F64", "INT32", "INT64", "CVT")
+
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="session")
+def native():
+    """The build of the checkout, unless another one is named."""
+    from rpl_testkit.requirements import absent
+
+    folder = Path(os.environ.get("RPL_EMU_FOLDER") or ROOT / "build")
+    if not (folder / "native" / "emu" / "rpl-emu").is_file():
+        absent("emulator", f"it is not built in {folder}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RPL_EMU_FOLDER", str(folder))
+        patch.setenv("RPL_NATIVE_FOLDER", str(folder))
+        yield folder
+
+
+def launched(code, kernel):
+    """The emulator's counters of one launch."""
+    words = ["emu", "launch", code, "--kernel", kernel.name, "--grid", kernel.work_items]
+    words += ["--block", kernel.workgroup, "--json", "--time-limit", 300]
+    words += [word for one in kernel.arguments for word in ("--arg", one)]
+    start = "import sys; from rpl_core.cli import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", start, *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return {name: one["value"] for name, one in json.loads(done.stdout)["amd_counters"].items()}
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory, native):
+    """The real code object, its registers, and exact counts of each kernel per wave."""
+    from importlib.resources import files
+
+    from rpl_codeobject.reading.read import read_code_objects
+    from rpl_testkit.hipcc_standin.main import HIP
+    from rpl_testkit.requirements import require
+
+    compiler = require("clang++-22")
+    require("ld.lld-22")
+    code = tmp_path_factory.mktemp("known-work") / "known_work.hsaco"
+    source = files("rpl_selftest").joinpath("programs/known_work.hip")
+    words = [
+        compiler,
+        *HIP,
+        "--offload-device-only",
+        "--no-gpu-bundle-output",
+        "-O3",
+        "--offload-arch=gfx942",
+    ]
+    subprocess.run(list(map(str, [*words, source, "-o", code])), check=True)
+    compiled = {one.name: one for part in read_code_objects(code) for one in part.kernels}
+    models = []
+    for kernel in kernels(ON_A_GPU):
+        if kernel.name not in TIMES_NS:
+            continue  # its waves do different things, which the stand-in's models can't say
+        counts = launched(code, kernel)
+        waves = counts["SQ_WAVES"]
+        assert all(value % waves == 0 for value in counts.values())
+        typed = {ending: counts.get(f"SQ_INSTS_VALU_{ending}", 0) // waves for ending in TYPED}
+        other = counts["SQ_INSTS_VALU"] // waves - sum(typed.values())
+        moved = (kernel.bytes_moved or 0) // 2
+        work = {field: counts[counter] // waves for field, counter in PER_WAVE.items()}
+        work |= {"valu_per_wave": {**typed, "OTHER": other}, "read_bytes": moved, "write_bytes": moved}
+        # As few as there are: the stand-in takes no more than 2000 samples of a launch.
+        work |= {"busy_cus": min(waves, 304), "waves_per_busy_cu": 1.0}
+        registers = -(-compiled[kernel.name].vgprs // 8) * 8
+        models.append(
+            {
+                "name": kernel.name,
+                "symbol": kernel.name,
+                "nominal_ns": TIMES_NS[kernel.name],
+                "launches": ON_A_GPU.repeats,
+                "grid": [kernel.work_items, 1, 1],
+                "workgroup": [kernel.workgroup, 1, 1],
+                "arch_vgpr": registers,
+                "lds_bytes": compiled[kernel.name].lds_bytes,
+                "work": work,
+            }
+        )
+    return code, models
+
+
+@attrs.define
+class Machine:
+    """``plant`` changes what the stand-in records; ``selftest`` runs the command and gives its document."""
+
+    folder: Path
+    programs: Path
+    models: list
+    monkeypatch: pytest.MonkeyPatch
+    rpl: object
+
+    def plant(self, change=lambda model: None):
+        models = json.loads(json.dumps(self.models))
+        for model in models:
+            change(model)
+        declared = self.folder / "model.json"
+        declared.write_text(json.dumps({"kernels": models, "cv": 0.0}))
+        self.monkeypatch.setenv("RPL_STANDIN_TIMING_MODEL", str(declared))
+
+    def selftest(self, *words, exit_code):
+        out = self.folder / "out"
+        ran = self.rpl("selftest", "--programs", self.programs, "-o", out, "--json", *words)
+        ran.assert_exit(exit_code)
+        document = ran.json()
+        assert document == json.loads((out / "selftest.json").read_text())
+        return {line["check"]: line for line in document["lines"]}, document
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch, rpl_cli, rpl_standin_rocprofv3, built):
+    code, models = built
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "known_work.hsaco").symlink_to(code)
+    program = programs / "known_work"
+    program.write_text(PROGRAM.format(python=sys.executable, times=TIMES_NS))
+    program.chmod(0o755)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    monkeypatch.setenv("RPL_STANDIN_STATE", str(tmp_path / "state"))
+    made = Machine(tmp_path, programs, models, monkeypatch, rpl_cli)
+    made.plant()
+    return made
