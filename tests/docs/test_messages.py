@@ -12,7 +12,8 @@ GAP = "\0"
 FAMILIES = (
     *("analyzer", "api", "att", "clock", "code", "collect", "compare", "copy", "counter", "counters", "csv"),
     *("device", "dispatch", "document", "graph", "ingest", "kernel"),
-    *("optimize", "origin", "pcsampling", "phases", "plugin", "rocpd", "roofline", "run", "time", "torch"),
+    *("optimize", "origin", "pcsampling", "phases", "plugin", "rocpd", "roofline", "run", "selftest"),
+    *("table", "time", "torch"),
 )
 CODE = re.compile(rf"(?:{'|'.join(FAMILIES)})\.(?!csv$|json$|item$|hsaco$)[a-z_]+[a-z]")
 NO_CODES = {"collect.no_counter"}  # the beginning of several codes
