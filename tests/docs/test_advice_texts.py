@@ -31,7 +31,8 @@ _COMMAND = re.compile(
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 #: Programs whose options stand in texts, too.
 _OF_OTHERS = re.compile(
-    r"(?:rocprof(?:v3)?|hipcc|clang\S*|pip|cmake|dask worker)`? [^;]*|\"[^\"]*\"|[^;,]* of rocprofv3"
+    r"(?:rocprofv3|rocprof(?= --)|hipcc|clang\S*|pip|cmake|dask worker)`? [^;]*"
+    r"|\"[^\"]*\"|[^;,]* of rocprofv3"
 )
 
 

@@ -16,7 +16,7 @@ FAMILIES = (
     *("table", "time", "torch"),
 )
 CODE = re.compile(rf"(?:{'|'.join(FAMILIES)})\.(?!csv$|json$|item$|hsaco$)[a-z_]+[a-z]")
-NO_CODES = {"collect.no_counter"}  # the beginning of several codes
+NO_CODES = {"collect.no_counter", "selftest.html"}  # the beginning of several codes, and a page
 #: Shown by the shell or by click, not by a string of ours.
 OTHERS = {"rpl: command not found", "No such option …"}
 
