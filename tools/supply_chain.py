@@ -38,6 +38,8 @@ _SPELT = {
     "BSD License": "BSD-3-Clause",
     "BSD": "BSD-3-Clause",
     "BSD 3-Clause": "BSD-3-Clause",
+    "3-Clause BSD License": "BSD-3-Clause",
+    "apache-2.0": "Apache-2.0",
     "Apache Software License": "Apache-2.0",
     "Apache 2.0": "Apache-2.0",
     "Apache License 2.0": "Apache-2.0",

@@ -237,7 +237,7 @@ def test_blocks_give_the_same_result_as_the_whole(sound, att_folder, monkeypatch
     from rpl_att.analysis.att_block import att_block
     from rpl_att.reduction.decoded_trace import read_decoded_trace
 
-    for module in ("numeric_rows", "json_skeleton"):
+    for module in ("json_arrays", "occupancy_events"):
         monkeypatch.setattr(f"rpl_att.reading.{module}.BLOCK_BYTES", 613)
     gfx950 = GFX950.architecture
     assert att_block(read_decoded_trace(att_folder("wave_gemm")), gfx950) == att_of("wave_gemm")

@@ -40,7 +40,8 @@ def scrubber(folders: Iterable[Path] = ()) -> Callable[[str], str]:
     names = {one for one in names if len(one) >= _SHORTEST_NAME and one.lower() not in _NOBODY}
     ordered = sorted(places, key=len, reverse=True)
     as_word = [
-        re.compile(rf"(?<![A-Za-z0-9]){re.escape(one)}(?![A-Za-z0-9])", re.IGNORECASE) for one in names
+        re.compile(rf"(?<![A-Za-z0-9]){re.escape(one)}(?![A-Za-z0-9])", re.IGNORECASE)
+        for one in sorted(names, key=len, reverse=True)  # a host's whole name before its first part
     ]
 
     def scrubbed(text: str) -> str:

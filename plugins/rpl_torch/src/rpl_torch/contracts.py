@@ -88,7 +88,7 @@ class TorchShapePart:
     gbps: float | None
     compute_share: float | None
     memory_share: float | None
-    bound: Literal["compute", "memory"] | None
+    bound: Literal["memory", "compute"] | None  # in the order of roofline.json: equal unions are kept once
     above_peak: bool  # a rate that the device can't have: the formula counts what was not done
     ceiling_reason: str | None
 

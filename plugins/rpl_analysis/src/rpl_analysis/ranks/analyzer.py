@@ -7,6 +7,7 @@ from rpl_analysis.facts import RANKS
 from rpl_analysis.hookspecs import COLLECTIVE_RULES
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.text.table import counted
 
 __all__ = ["MANY_RANKS", "RanksAnalyzer"]
 
@@ -36,7 +37,7 @@ class RanksAnalyzer(Analyzer):
 def _many_ranks(ranks: int) -> Diagnostic:
     return Diagnostic(
         "ingest.many_ranks",
-        f"{ranks} ranks were held in memory at once",
+        f"{counted(ranks, 'rank was', 'ranks were')} held in memory at once",
         severity=Severity.INFO,
         remedy="`rpl ranks FOLDER` reads one after the other, any number of them",
     )

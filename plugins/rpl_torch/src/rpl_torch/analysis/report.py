@@ -352,7 +352,7 @@ class _Rates:
     reason: str | None = None
 
     @property
-    def bound(self) -> Literal["compute", "memory"] | None:
+    def bound(self) -> Literal["memory", "compute"] | None:
         if self.compute_share is None and self.memory_share is None:
             return None
         return "compute" if (self.compute_share or 0.0) > (self.memory_share or 0.0) else "memory"
