@@ -24,6 +24,7 @@ from rpl_analysis.contracts.rank_job import (
 from rpl_analysis.contracts.ranks import ImbalancedKernelPart
 from rpl_analysis.ranks.digest import RELATIVE_ERROR
 from rpl_analysis.ranks.job import JobSummary, Waits, find_waits
+from rpl_analysis.ranks.report import uneven_kernels
 from rpl_core.model.origin import Origin
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
@@ -265,20 +266,7 @@ def _imbalances(job: JobSummary) -> tuple[ImbalancedKernelPart, ...]:
     if len(job.ranks) < 2:
         return ()
     table = _table(job)
-    longest, mean = table.total_ns.max(axis=0), table.total_ns.mean(axis=0)
-    uneven = np.flatnonzero(longest > mean).tolist()
-    uneven.sort(key=lambda i: (mean[i] - longest[i], table.names[i]))
-    return tuple(
-        ImbalancedKernelPart(
-            name=table.names[i],
-            mean_ns=float(mean[i]),
-            max_ns=int(longest[i]),
-            slowest_rank=int(table.total_ns[:, i].argmax()),
-            ranks=int((table.count[:, i] > 0).sum()),
-            imbalance=float(longest[i] / mean[i] - 1),
-        )
-        for i in uneven[:MOST_ROWS]
-    )
+    return uneven_kernels(table.names, table.total_ns, table.count, MOST_ROWS)
 
 
 def _scores(values: Int64Column) -> tuple[float, NDArray[np.floating]]:

@@ -202,19 +202,26 @@ def _imbalances(run: _Run) -> tuple[ImbalancedKernelPart, ...]:
     np.add.at(sums, cell, work.duration_ns()[kernels])
     per_rank = sums.reshape(ranks, -1)
     counts = np.bincount(cell, minlength=size).reshape(ranks, -1)
-    longest, mean = per_rank.max(axis=0), per_rank.mean(axis=0)
+    return uneven_kernels(work.symbol_names, per_rank, counts, MOST_ROWS)
+
+
+def uneven_kernels(
+    names: Sequence[str], total_ns: NDArray[np.int64], calls: NDArray[np.int64], most: int
+) -> tuple[ImbalancedKernelPart, ...]:
+    """``total_ns`` and ``calls`` are (ranks, kernels). By what the slowest spends above the mean."""
+    longest, mean = total_ns.max(axis=0), total_ns.mean(axis=0)
     uneven = np.flatnonzero(longest > mean).tolist()
-    uneven.sort(key=lambda symbol: (mean[symbol] - longest[symbol], work.symbol_names[symbol]))
+    uneven.sort(key=lambda i: (mean[i] - longest[i], names[i]))
     return tuple(
         ImbalancedKernelPart(
-            name=work.symbol_names[symbol],
-            mean_ns=float(mean[symbol]),
-            max_ns=int(longest[symbol]),
-            slowest_rank=int(per_rank[:, symbol].argmax()),
-            ranks=int((counts[:, symbol] > 0).sum()),
-            imbalance=float(longest[symbol] / mean[symbol] - 1),
+            name=names[i],
+            mean_ns=float(mean[i]),
+            max_ns=int(longest[i]),
+            slowest_rank=int(total_ns[:, i].argmax()),
+            ranks=int((calls[:, i] > 0).sum()),
+            imbalance=float(longest[i] / mean[i] - 1),
         )
-        for symbol in uneven[:MOST_ROWS]
+        for i in uneven[:most]
     )
 
 
