@@ -10,7 +10,7 @@ from rpl_core.interfaces.options import PluginSetting, SettingKind
 if TYPE_CHECKING:
     from rpl_optimize.interfaces.proposer import Proposer
 
-RPL_API = 1
+RPL_API = 2
 #: Options of a session with a language model that may stand in the configuration file.
 RPL_SETTINGS = (
     PluginSetting("plugins.llm-unroll.model", SettingKind.VALUE, "the model, as its endpoint calls it"),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.options import CommandOption
     from rpl_optimize.interfaces.equivalence import EquivalenceCheck
 
-RPL_API = 1
+RPL_API = 2
 
 
 @hookimpl
