@@ -197,7 +197,7 @@ def _architecture(session: Session, given: OptimizeSettings) -> str | None:
 
 
 def _policy(given: OptimizeSettings) -> PolicyPart:
-    from rpl_compare.comparison.comparable import SYNTHETIC_VARIABLE
+    from rpl_measure.comparable import SYNTHETIC_VARIABLE
     from rpl_optimize.contracts.optimize import PolicyPart
 
     return PolicyPart(
