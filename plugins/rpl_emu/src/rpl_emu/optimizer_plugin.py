@@ -1,4 +1,4 @@
-"""What rpl-emu offers to the optimizer: a plugin of its own, for where that is installed."""
+"""What rpl-emu offers to the optimizer, which need not be installed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 RPL_API = 2
 
 
-@hookimpl
+@hookimpl(optionalhook=True)  # without rpl-optimize nobody asks
 def rpl_metrics() -> tuple[Metric, ...]:
-    from rpl_emu.programs.collector import IssueCycles
+    from rpl_emu.issue_cycles import IssueCycles
 
     return (IssueCycles(),)
