@@ -151,7 +151,10 @@ def connect(
     clients.get(settings.client)  # says which there are
     client = next(c for c in clients.contributions if c.value.name == settings.client)
     with plugin_boundary(client.plugin, f"LLM client {settings.client!r}"):
-        return _Bounded(require_value(client.value.connect(settings, environment, note), Connection), client)
+        connection = client.value.connect(settings, environment, note)
+        if not isinstance(connection, Connection):
+            raise TypeError(f"connect() gave {type(connection).__name__}, which is no Connection")
+        return _Bounded(connection, client)
 
 
 def require_ready(options: Mapping[str, str], offered: Offered, environment: Mapping[str, str]) -> None:
