@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_core.model.calls import CallKind, CallMeaning
+from rpl_core.model.trace import distinct_values
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class HostTimeline:
     def pieces(self, node: Int64Column, begin_ns: Int64Column, end_ns: Int64Column) -> Iterator[Pieces]:
         """The calls in each gap, for one thread after the other; ``node`` ended the gap."""
         thread = self.thread[node]
-        for one in np.unique(thread[thread >= 0]).tolist():
+        for one in distinct_values(thread[thread >= 0]).tolist():
             gap = np.flatnonzero(thread == one)
             rows = slice(int(self.first[one]), int(self.first[one + 1]))
             begin, end = self.begin_ns[rows], self.end_ns[rows]
