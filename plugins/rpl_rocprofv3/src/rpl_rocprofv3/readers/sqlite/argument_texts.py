@@ -119,8 +119,9 @@ def _text_type(text: str) -> int:
 def _equal(words: NDArray[np.uint64], types: Bytes, text: str) -> NDArray[np.bool_]:
     """Whether values that begin with the eight bytes are exactly ``text`` (at most eight letters)."""
     wanted = np.uint64(int.from_bytes(text.encode(), "big"))
-    same = words >> np.uint64(8 * (_WORD_BYTES - len(text))) == wanted
-    return same & (types == _text_type(text))
+    same: NDArray[np.bool_] = words >> np.uint64(8 * (_WORD_BYTES - len(text))) == wanted
+    same &= types == _text_type(text)
+    return same
 
 
 def _texts(

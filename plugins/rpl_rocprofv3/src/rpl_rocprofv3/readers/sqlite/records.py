@@ -240,11 +240,11 @@ class Records:
 def _varints(words: NDArray[np.uint64], length: Int64Column) -> Int64Column:
     """The values of the varints of ``length`` bytes with which each little-endian word begins."""
     shortest, longest = int(length.min(initial=1)), int(length.max(initial=1))
-    words = words.view(np.int64)
-    value: Int64Column = words & 0x7F
+    signed = words.view(np.int64)
+    value: Int64Column = signed & np.int64(0x7F)
     for number in range(1, longest):
         rows = slice(None) if number < shortest else np.flatnonzero(length > number)
-        value[rows] = (value[rows] << 7) | ((words[rows] >> (8 * number)) & 0x7F)
+        value[rows] = (value[rows] << 7) | ((signed[rows] >> (8 * number)) & 0x7F)
     return value
 
 
