@@ -196,6 +196,8 @@ class One {
     for (const char type : in) {
       if (type == 'i') {
         i_.extra = words_[0] >> 8 & 15;  // SOPC: the second source's field
+      } else if (type == 'n') {
+        i_.extra = immediate;
       } else if (type == 't') {
         i_.target = static_cast<int16_t>(immediate) + i_.size;
       } else if (type == 'r') {
@@ -572,6 +574,7 @@ void Decoder::decode_one(Program& program, std::span<const uint8_t> bytes, size_
     throw Unavailable(message.str());
   }
   program.texts[at] = line.text;
+  program.code[at].size = static_cast<uint8_t>(line.bytes / 4);  // also of what is refused: the next one begins behind it
   One one(program, bytes, at, file, table_, line);
   try {
     program.code[at] = one.decode();
@@ -581,26 +584,25 @@ void Decoder::decode_one(Program& program, std::span<const uint8_t> bytes, size_
 }
 
 namespace {
-// Vector instructions between S_SET_GPR_IDX_ON and OFF have relative registers. Only straight code is offered.
-void relative_registers(Program& program, size_t first, size_t last, const RegisterFile& file) {
-  const Instruction* on = nullptr;
-  for (size_t at = first; at < last; at += program.code[at].size) {
-    Instruction& i = program.code[at];
-    if (!i.row) continue;
-    const std::string_view name = i.row->name;
-    if (name == "s_set_gpr_idx_on") on = &i;
-    else if (name == "s_set_gpr_idx_off") on = nullptr;
-    else if (on && (i.row->form == Form::vector || i.row->form == Form::packed) && !i.changes && name == "v_mov_b32") {
-      Changes& changes = program.changes.emplace_back();
-      changes.plain = &program.plain.emplace_back(i);
-      i.changes = &changes;
-      i.extra = on->extra;
-      i.offset = std::min(file.accumulator_at, file.vectors);
-      i.run = run_indexed;
-    } else if (on && (i.row->form == Form::vector || i.target != 0 || name == "s_set_gpr_idx_idx" || i.row->form == Form::packed)) {
-      throw Unavailable("relative registers are not offered here: " + program.texts[at]);
-    }
+// Vector instructions between S_SET_GPR_IDX_ON, which is `on`, and OFF have relative registers. Only moves in straight code
+// are offered; gives why the instruction at this word is not.
+std::string relative_registers(Program& program, size_t at, const Instruction*& on, const RegisterFile& file) {
+  Instruction& i = program.code[at];
+  if (!i.row) return {};
+  const std::string_view name = i.row->name;
+  if (name == "s_set_gpr_idx_on") on = &i;
+  else if (name == "s_set_gpr_idx_off") on = nullptr;
+  else if (on && (i.row->form == Form::vector || i.row->form == Form::packed) && !i.changes && name == "v_mov_b32") {
+    Changes& changes = program.changes.emplace_back();
+    changes.plain = &program.plain.emplace_back(i);
+    i.changes = &changes;
+    i.extra = on->extra;
+    i.offset = std::min(file.accumulator_at, file.vectors);
+    i.run = run_indexed;
+  } else if (on && (i.row->form == Form::vector || i.target != 0 || name == "s_set_gpr_idx_idx" || i.row->form == Form::packed)) {
+    return "relative registers are not offered here: " + program.texts[at];
   }
+  return {};
 }
 
 bool ends_run(const Instruction& i) {
@@ -628,25 +630,32 @@ void mark_straight_runs(Program& program) {
   }
 }
 
-void Decoder::decode(Program& program, std::span<const uint8_t> bytes, size_t first, size_t last, const RegisterFile& file) const {
-  for (size_t at = first; at < last;) {
-    if (!program.code[at].run) decode_one(program, bytes, at, file);
-    at += program.code[at].size;
-  }
-  relative_registers(program, first, last, file);
+void Decoder::leave_out(Program& program, size_t at, const std::string& why) {
+  const uint8_t size = program.code[at].size;
+  program.code[at] = {};
+  program.code[at].size = size;
+  program.code[at].run = not_offered;
+  program.refused[at] = why;
 }
 
-void Decoder::decode_what_can_be(Program& program, std::span<const uint8_t> bytes, size_t first, size_t last, const RegisterFile& file) const {
+void Decoder::decode(Program& program, std::span<const uint8_t> bytes, size_t first, size_t last, const RegisterFile& file, bool reached) const {
+  const bool throws = strict_ && reached;
   for (size_t at = first; at < last; at += program.code[at].size) {
     if (program.code[at].run) continue;
     try {
       decode_one(program, bytes, at, file);
     } catch (const Unavailable& refusal) {
-      program.code[at] = {};
-      program.refused[at] = refusal.what();
+      if (throws) throw;
+      leave_out(program, at, refusal.what());
     }
   }
-  relative_registers(program, first, last, file);
+  const Instruction* on = nullptr;
+  for (size_t at = first; at < last; at += program.code[at].size) {
+    const std::string why = relative_registers(program, at, on, file);
+    if (why.empty()) continue;
+    if (throws) throw Unavailable(why);
+    leave_out(program, at, why);
+  }
 }
 
 }  // namespace rpl_emu

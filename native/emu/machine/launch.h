@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,7 +43,7 @@ struct Limits {
   uint64_t quantum = 16384;  // instructions after which it is another wave's turn
 };
 
-enum class Outcome : uint8_t { ended, fault, limit, trap };
+enum class Outcome : uint8_t { ended, fault, limit, trap, unsupported };
 
 struct WavePlace {
   std::array<uint32_t, 3> group{};
@@ -79,7 +80,8 @@ class LoadedObject {
   [[nodiscard]] uint64_t base() const { return base_; }
   [[nodiscard]] const CodeObject& object() const { return object_; }
   [[nodiscard]] std::span<const uint8_t> bytes() const { return {reinterpret_cast<const uint8_t*>(base_), object_.end}; }
-  // Everything that the kernel can reach. Throws Unavailable by name and address.
+  // Everything that the kernel can reach. What is not offered stops the launch where it is reached, by name and address;
+  // a decoder that is strict throws Unavailable before.
   [[nodiscard]] Program decode(const Kernel& kernel, const Decoder& decoder) const;
 
  private:
@@ -101,6 +103,9 @@ struct Placed {
   uint64_t kernarg = 0, packet = 0, queue = 0;
   const uint8_t* kernarg_bytes = nullptr;
   Ranges ranges;
+  // Where others map memory while the kernel runs: asked again before an access outside of `ranges` is a fault.
+  std::function<Ranges()> ranges_now;
+  std::function<void(uint32_t)> interrupt;  // S_SENDMSG with MSG_INTERRUPT, and M0; empty: nobody takes them
 };
 [[nodiscard]] LaunchResult launch(const Placed& placed, const Kernel& kernel, const Program& program, const RowLists& lanes,
                                   const LaunchSizes& sizes, const Limits& limits, Findings* findings, TrafficSink* log = nullptr);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "machine/instruction.h"
 #include "machine/memory.h"
@@ -15,6 +16,7 @@ constexpr unsigned kScalars = 128;
 // and a result of two.
 constexpr unsigned kTemporaryRows = 12;
 
+// From `fault` on the launch ends there.
 enum class Stop : uint8_t { none, ended, barrier, yield, fault, unsupported, trap };
 
 struct Count {
@@ -24,10 +26,10 @@ struct Count {
 
 // While waves run, counters by words of code hold differences: a run of instructions adds itself where it begins and
 // takes itself away behind its last instruction's first word.
-inline void count_run(Count* counts, uint64_t first, uint64_t last, uint64_t lanes) {
-  ++counts[first].executed;
+inline void count_run(Count* counts, uint64_t first, uint64_t last, uint64_t lanes, uint64_t times = 1) {
+  counts[first].executed += times;
   counts[first].lanes += lanes;
-  --counts[last + 1].executed;
+  counts[last + 1].executed -= times;
   counts[last + 1].lanes -= lanes;
 }
 
@@ -47,6 +49,7 @@ struct Workgroup {
   uint32_t lds_bytes = 0;
   uint32_t id[3] = {0, 0, 0};
   uint32_t number = 0;
+  const std::function<void(uint32_t)>* interrupt = nullptr;  // none: nobody takes them
   Shadow* shadow = nullptr;
   TrafficSink* traffic = nullptr;
 };
@@ -95,6 +98,11 @@ struct Wave {
     if (from.place == Place::scalar) return get64(from.index);
     if (from.place == Place::scc) return scc;
     return from.value;
+  }
+  // Something that only shows where it runs, and that is not offered.
+  void refuse(const char* why) {
+    stop = Stop::unsupported;
+    reason = why;
   }
   void fault(uint64_t address, unsigned lane, bool write, const char* why) {
     stop = Stop::fault;

@@ -14,8 +14,7 @@ bool locate(Wave& w, const Instruction& i, Access what, Addresses& at, u64& insi
   const u64 base = d[0] | u64{d[1] & 0xffff} << 32;
   const u32 stride = d[1] >> 16 & 0x3fff, records = d[2];
   if (d[1] >> 31 || d[3] >> 23 & 1) {  // swizzle, add thread id
-    w.stop = Stop::fault;
-    w.reason = "a buffer descriptor with swizzling or thread ids, which is not offered";
+    w.refuse("a buffer descriptor with swizzling or thread ids, which is not offered");
     return false;
   }
   const u32 scalar = w.scalar(i.from[3]);

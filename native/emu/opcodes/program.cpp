@@ -8,6 +8,7 @@
 namespace rpl_emu {
 
 void nothing(Wave&, const Instruction&) {}
+void not_offered(Wave& w, const Instruction&) { w.refuse("an instruction that is not offered"); }
 
 namespace {
 
@@ -17,6 +18,13 @@ void sleep(Wave& w, const Instruction&) { w.stop = Stop::yield; }
 void trap(Wave& w, const Instruction&) {
   w.stop = Stop::trap;
   w.reason = "the kernel stopped itself (s_trap)";
+}
+// CDNA3 ISA, S_SENDMSG: of the messages of the table only the interrupt is one that a compute kernel sends; M0 is its data.
+void send_message(Wave& w, const Instruction& i) {
+  constexpr u32 kInterrupt = 1;
+  if ((i.extra & 15) != kInterrupt) w.refuse("a message that is not offered (s_sendmsg)");
+  else if (!w.group->interrupt) w.refuse("an interrupt, which nobody takes here (s_sendmsg): run the program by rpl emu run");
+  else (*w.group->interrupt)(w.s[kM0]);
 }
 // Targets count from the instruction itself; `pc` is behind it by now.
 void jump(Wave& w, const Instruction& i) {
@@ -119,7 +127,7 @@ const Row kProgram[] = {
     RPL_P(s_ttracedata, ":x", "internal", nothing), RPL_P(s_incperflevel, ":x", "internal", nothing),
     RPL_P(s_decperflevel, ":x", "internal", nothing),
     RPL_P(s_sleep, ":x", "internal", sleep), RPL_P(s_endpgm, ":x", "internal", end),
-    RPL_P(s_trap, ":x", "internal", trap), RPL_P(s_barrier, ":x", "barrier", barrier),
+    RPL_P(s_trap, ":x", "internal", trap), RPL_P(s_sendmsg, ":n", "internal", send_message), RPL_P(s_barrier, ":x", "barrier", barrier),
     RPL_BRANCH(s_branch, ((void)w, true)),
     RPL_BRANCH(s_cbranch_scc0, w.scc == 0), RPL_BRANCH(s_cbranch_scc1, w.scc != 0),
     RPL_BRANCH(s_cbranch_vccz, w.get64(kVcc) == 0), RPL_BRANCH(s_cbranch_vccnz, w.get64(kVcc) != 0),

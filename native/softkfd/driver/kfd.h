@@ -25,6 +25,7 @@ struct Settings {
   std::vector<std::string> shadow_libraries;
   std::string emulator;  // the program rpl-emu; empty: kernels are run by native functions
   bool sanitize = false;  // by the emulator
+  bool strict_decode = false;
   std::string log;
 };
 

@@ -47,6 +47,7 @@ Settings settings_of_environment() {
   settings.log = variable("SOFTKFD_LOG");
   settings.emulator = variable("SOFTKFD_EMULATOR");
   settings.sanitize = !variable("SOFTKFD_SANITIZE").empty();
+  settings.strict_decode = !variable("SOFTKFD_STRICT_DECODE").empty();
   std::istringstream shadows(variable("SOFTKFD_SHADOWS"));
   for (std::string file; std::getline(shadows, file, ':');) settings.shadow_libraries.push_back(file);
   return settings;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -124,12 +125,9 @@ std::string place_of(const Decoded& decoded, const rpl_emu::LaunchResult& result
     const auto access = result.write ? Access::kWrite : Access::kRead;
     [[maybe_unused]] const auto* reachable = memory.at(result.address, kWidest, access);  // throws GpuFault
   }
-  std::string reason = result.reason;
-  for (const uint64_t word : {result.where.pc, result.where.pc - 1}) {
-    const auto refused = decoded.program.refused.find(word);
-    if (refused != decoded.program.refused.end()) reason = refused->second;
-  }
-  throw Refusal(reason + ", " + place_of(decoded, result));
+  const std::string what = result.reason + ", " + place_of(decoded, result);
+  if (result.outcome == rpl_emu::Outcome::trap) throw KernelTrap(what);
+  throw Refusal(what);
 }
 
 std::string demangled(const std::string& name) {
@@ -189,15 +187,17 @@ std::string line_of(const Launch& launch, const Decoded& decoded, uint64_t base,
 }  // namespace
 
 struct Emulator::Parts {
-  Parts(const std::string& program, const Log& where, bool look)
-      : log(where),
-        sanitize(look),
-        lanes(rpl_emu::load_lanes("", std::filesystem::path(program).parent_path().string())),
+  Parts(Settings how, const Log& where, Events& waited)
+      : settings(std::move(how)),
+        log(where),
+        events(waited),
+        lanes(rpl_emu::load_lanes("", std::filesystem::path(settings.program).parent_path().string())),
         table(lanes.lists),
-        disassembler(program) {}
+        disassembler(settings.program) {}
 
+  Settings settings;
   const Log& log;
-  bool sanitize;
+  Events& events;
   rpl_emu::LaneLibrary lanes;
   rpl_emu::OpcodeTable table;
   DisassemblerProcess disassembler;
@@ -218,14 +218,14 @@ struct Emulator::Parts {
     decoded->kernel = kernel_of(launch, code, memory);
     const InstructionTexts texts(disassembler);
     decoded->program = rpl_emu::LoadedObject(decoded->object, code.base)
-                           .decode(decoded->kernel, rpl_emu::Decoder(texts, table));
+                           .decode(decoded->kernel, rpl_emu::Decoder(texts, table, settings.strict_decode));
     found = decoded;
     return decoded;
   }
 };
 
-Emulator::Emulator(const std::string& program, const Log& log, bool sanitize)
-    : parts_(std::make_unique<Parts>(program, log, sanitize)) {}
+Emulator::Emulator(const Settings& settings, const Log& log, Events& events)
+    : parts_(std::make_unique<Parts>(settings, log, events)) {}
 Emulator::~Emulator() = default;
 
 bool Emulator::run(const Launch& launch, const PageTable& memory) {
@@ -237,7 +237,11 @@ bool Emulator::run(const Launch& launch, const PageTable& memory) {
     rpl_emu::GuestMemory own;
     uint8_t* packet = own.allocate(launch.packet.size());
     std::memcpy(packet, launch.packet.data(), launch.packet.size());
-    const auto ranges = ranges_of(memory, reinterpret_cast<uint64_t>(packet));
+    std::deque<std::vector<rpl_emu::Range>> ranges;  // older ones may be in use still
+    const auto reachable = [&] {
+      const auto& now = ranges.emplace_back(ranges_of(memory, reinterpret_cast<uint64_t>(packet)));
+      return rpl_emu::Ranges{now.data(), static_cast<uint32_t>(now.size()), true};
+    };
     rpl_emu::Placed placed;
     placed.entry = code->base + descriptor.entry;
     placed.kernarg = launch.kernarg;
@@ -247,10 +251,12 @@ bool Emulator::run(const Launch& launch, const PageTable& memory) {
     }
     placed.packet = reinterpret_cast<uint64_t>(packet);
     placed.queue = launch.queue_record;
-    placed.ranges = {ranges.data(), static_cast<uint32_t>(ranges.size()), true};
+    placed.ranges = reachable();
+    placed.ranges_now = reachable;
+    placed.interrupt = [this](uint32_t data) { parts_->events.interrupt(data); };
     rpl_emu::Limits limits;
     limits.count_memory = parts_->log.open();
-    const auto findings = parts_->sanitize ? std::make_unique<rpl_emu::Findings>() : nullptr;
+    const auto findings = parts_->settings.sanitize ? std::make_unique<rpl_emu::Findings>() : nullptr;
     const auto result = rpl_emu::launch(placed, decoded->kernel, decoded->program, parts_->lanes.lists,
                                         sizes_of(launch, descriptor), limits, findings.get());
     if (result.outcome != rpl_emu::Outcome::ended) stop(*decoded, result, memory);
