@@ -157,6 +157,7 @@ class One {
   }
   // A source that may be anything.
   Operand source(const TextOperand& t, char type, bool allow_vector) const {
+    if (type == 'V') return vector_row(t, 4);
     const unsigned words = is_wide(type) ? 2 : 1;
     switch (t.kind) {
       case Kind::vector:
@@ -196,6 +197,9 @@ class One {
     for (const char type : in) {
       if (type == 'i') {
         i_.extra = words_[0] >> 8 & 15;  // SOPC: the second source's field
+      } else if (type == 'g') {
+        i_.from[0] = vector_row(text_.operands.at(next++), 1);
+        i_.extra = immediate;
       } else if (type == 'n') {
         i_.extra = immediate;
       } else if (type == 't') {
@@ -209,12 +213,14 @@ class One {
       }
     }
   }
-  // MODE and, to read, XCC_ID. Of MODE only the denormal bits can be written: another rounding is not offered.
+  // MODE and, to read, XCC_ID. Of MODE rounding and denormals can be written.
   void hardware_register(uint16_t how) {
     i_.extra = how;
     const unsigned id = how & 63, first = how >> 6 & 31, last = first + (how >> 11);
     const bool writes = name_.starts_with("s_setreg");
-    if (writes ? id != 1 || first < 4 || last > 7 : id != 1 && id != 20) refuse("hardware register that is not offered");
+    if (writes ? id != 1 || last > 7 : id != 1 && id != 20) refuse("hardware register that is not offered");
+    program_.sets_mode |= writes;
+    program_.sets_rounding |= writes && first < 4;
   }
 
   void scalar_memory() {
@@ -235,7 +241,7 @@ class One {
   Operand destination(const TextOperand& t, char type) const {
     if (type == 'b' || type == 'S') return scalar_register(t, 2);
     if (type == 's') return scalar_register(t, 1);
-    return vector_row(t, is_wide(type) ? 2 : 1);
+    return vector_row(t, type == 'V' ? 4 : is_wide(type) ? 2 : 1);
   }
 
   void vector() {
@@ -319,7 +325,17 @@ class One {
     any |= half_selection(c, in.size());
     // Classes of numbers tell denormals from zeros whatever the mode (LLVM maps is_fpclass to them).
     if (file_.may_flush && name_.find("_class_") == std::string::npos) any |= flushes(c, in);
+    if (file_.may_round) any |= rounds(c, in);
     if (any) through_temporaries(c, out, in);
+  }
+  // LLVM, SIModeRegister.cpp: floats have a mode, doubles and halves another one. Which of them a conversion between
+  // both takes is left out, and so are halves, which are rounded by whole numbers here.
+  static bool rounds(Changes& c, std::string_view in) {
+    if (!c.result_type || !std::strchr("fFhH", c.result_type)) return false;
+    c.round = c.result_type;
+    for (const char type : in)
+      if (std::strchr("fFhH", type) && (type == 'f') != (c.result_type == 'f')) c.round = 'h';
+    return true;
   }
   static bool flushes(Changes& c, std::string_view in) {
     c.flush = false;
@@ -528,18 +544,25 @@ class One {
   }
 
   void buffer() {
+    if (text_.modifier("lds")) {
+      i_.row = table_.find(name_ + ".lds");
+      if (!i_.row) refuse("a load to LDS that is not offered");
+      i_.run = i_.row->run;
+      text_.operands.insert(text_.operands.begin(), TextOperand{});  // the place of the result
+    }
     const std::string_view out = outputs(), in = inputs();
     if (out.empty() && in.empty()) return;  // cache maintenance: memory is coherent here
-    allow({"offset", "sc0", "sc1", "nt", "offen", "idxen"});
+    allow({"offset", "sc0", "sc1", "nt", "offen", "idxen", "lds"});
     const bool atomic = name_.find("_atomic_") != std::string::npos;
     const bool returns = atomic && text_.modifier("sc0").has_value();
     expect(4);
     // Loads name the result, stores and atomics the datum: an atomic's datum is overwritten.
     const TextOperand& data = text_.operands[0];
-    const char letter = out.empty() || atomic ? in[1] : out[0];
-    const Operand row = vector_row(data, static_cast<unsigned>(letter - '0'));
-    if (out.empty() || atomic) i_.from[1] = row;
-    if (!out.empty()) i_.to[0] = row;
+    if (in.size() > 1) i_.from[1] = vector_row(data, static_cast<unsigned>(in[1] - '0'));
+    if (!out.empty()) {
+      i_.to[0] = atomic ? i_.from[1] : vector_row(data, static_cast<unsigned>(out[0] - '0'));
+      i_.to[0].words = static_cast<uint8_t>(out[0] - '0');
+    }
     const bool offset = text_.modifier("offen").has_value(), index = text_.modifier("idxen").has_value();
     if (text_.operands[1].kind == Kind::off) { if (offset || index) refuse("operands that are not understood"); }
     else i_.from[0] = vector_row(text_.operands[1], offset && index ? 2 : 1);

@@ -35,6 +35,7 @@ struct RegisterFile {
   unsigned accumulator_at = 256;  // the row of a0
   bool flush_float = false;     // denormals of floats, or of halves and doubles, by the mode register
   bool may_flush = false;
+  bool may_round = false;  // otherwise than to the nearest
   bool dx10_clamp = true;
 };
 
@@ -47,6 +48,7 @@ struct Program {
   std::deque<Changes> changes;
   std::deque<Instruction> plain;
   std::map<uint64_t, std::string> texts;  // by word
+  bool sets_mode = false, sets_rounding = false;  // some instruction writes such bits of MODE
   std::map<uint64_t, std::string> refused;  // by word: what is not offered, which `not_offered` stands for, and why
 };
 

@@ -52,6 +52,7 @@ struct Job {
   RegisterFile file{};
   Ranges ranges{};
   const Placed* placed = nullptr;
+  GlobalSync own_sync{};  // NOLINT(readability-redundant-member-init)
   uint64_t kernarg = 0, packet = 0, queue = 0;
   const uint8_t* kernarg_bytes = nullptr;
   uint32_t lds_bytes = 0, scratch_bytes = 0, mode = 0;
@@ -96,6 +97,7 @@ class Group {
     state_ = {};
     state_.lds = lds_.get();
     state_.lds_bytes = job_.lds_bytes;
+    state_.sync = job_.placed->sync ? job_.placed->sync : &job_.own_sync;
     if (job_.placed->interrupt) state_.interrupt = &job_.placed->interrupt;
     state_.traffic = job_.log ? job_.log : job_.caches;
     state_.number = static_cast<uint32_t>(number);
@@ -123,6 +125,7 @@ class Group {
       const uint32_t k = job_.limits.order % 2 == 0 ? turn : count_ - 1 - turn;
       Wave& w = waves_[k];
       if (w.stop == Stop::ended || w.stop == Stop::barrier) continue;
+      if (w.stop == Stop::resource && state_.sync->flag(w.sync_resource) == w.sync_flag) continue;
       w.stop = Stop::none;
       done += job_.lanes.run_wave(w, counts, job_.limits.rounding == Rounding::drawn ? draw_rounding() : job_.limits.quantum);
       if (w.stop == Stop::fault && reaches_more(w)) {
@@ -386,6 +389,7 @@ class Worker {
   }
   void check_limits(uint64_t done) {
     const uint64_t total = job_.instructions += done;
+    if (job_.limits.total) *job_.limits.total += done;
     const bool count = job_.limits.instructions && total > job_.limits.instructions;
     const bool time = job_.limits.seconds > 0 && std::chrono::steady_clock::now() > job_.deadline;
     if (!count && !time) return;
@@ -423,13 +427,13 @@ void write_packet(uint8_t* packet, const LaunchSizes& s, uint32_t lds, uint32_t 
 
 }  // namespace
 
-RegisterFile register_file(const Descriptor& d, bool sets_mode) {
+RegisterFile register_file(const Descriptor& d, bool sets_mode, bool sets_rounding) {
   RegisterFile file{};
   file.vectors = ((d.rsrc1 & 63) + 1) * 8;
   file.accumulator_at = std::min(file.vectors, ((d.rsrc3 & 63) + 1) * 4);
   file.may_flush = sets_mode || (d.rsrc1 >> 16 & 15) != 15;
   file.dx10_clamp = d.rsrc1 >> 21 & 1;
-  if (d.rsrc1 >> 12 & 15) throw Unavailable("the kernel asks for another rounding than to the nearest, which is not offered");
+  file.may_round = sets_rounding || (d.rsrc1 >> 12 & 15);
   if (!(d.rsrc1 >> 23 & 1)) throw Unavailable("the kernel turns IEEE mode off, which is not offered");
   return file;
 }
@@ -463,8 +467,7 @@ std::vector<uint64_t> LoadedObject::made_addresses(const Program& program, uint6
   return out;
 }
 
-void LoadedObject::decode_reachable(Program& program, const Kernel& kernel, const Segment& text, const Decoder& decoder, bool sets_mode) const {
-  const RegisterFile file = register_file(kernel.descriptor, sets_mode);
+void LoadedObject::decode_reachable(Program& program, const Kernel& kernel, const Segment& text, const Decoder& decoder, const RegisterFile& file) const {
   const size_t words = text.file.size() / 4;
   const auto region = [&](uint64_t begin, uint64_t bytes, bool reached) {
     const size_t first = (begin - text.address) / 4;
@@ -502,13 +505,11 @@ Program LoadedObject::decode(const Kernel& kernel, const Decoder& decoder) const
   const size_t words = text->file.size() / 4;
   program.code.resize(words + 1);
   if (kernel.bytes == 0) throw BadFile("the kernel's symbol has no size");
-  bool sets_mode = false;
-  decode_reachable(program, kernel, *text, decoder, false);
-  for (const auto& [at, line] : program.texts) sets_mode |= line.find("s_setreg") != std::string::npos;
-  if (sets_mode) {
+  decode_reachable(program, kernel, *text, decoder, register_file(kernel.descriptor, false));
+  if (program.sets_mode) {
     for (Instruction& i : program.code) i = {};
     program.refused.clear();
-    decode_reachable(program, kernel, *text, decoder, true);
+    decode_reachable(program, kernel, *text, decoder, register_file(kernel.descriptor, true, program.sets_rounding));
   }
   for (size_t at = 0; at < words; ++at) {
     const Instruction& i = program.code[at];

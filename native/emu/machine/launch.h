@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -40,6 +41,7 @@ struct Limits {
   uint64_t order = 0;  // of workgroups: 0 rising, else another one for each number; their waves take turns backwards where it is odd
   Rounding rounding = Rounding::nearest;
   bool round_halves = false;  // inexact ones count as rounded, too
+  std::atomic<uint64_t>* total = nullptr;  // what has run is added there, while it runs
   uint64_t quantum = 16384;  // instructions after which it is another wave's turn
 };
 
@@ -89,10 +91,10 @@ class LoadedObject {
   uint64_t base_ = 0;
 
   [[nodiscard]] static std::vector<uint64_t> made_addresses(const Program& program, uint64_t text, size_t first, size_t last);
-  void decode_reachable(Program& program, const Kernel& kernel, const Segment& text, const Decoder& decoder, bool sets_mode) const;
+  void decode_reachable(Program& program, const Kernel& kernel, const Segment& text, const Decoder& decoder, const RegisterFile& file) const;
 };
 
-[[nodiscard]] RegisterFile register_file(const Descriptor& descriptor, bool sets_mode);
+[[nodiscard]] RegisterFile register_file(const Descriptor& descriptor, bool sets_mode, bool sets_rounding = false);
 
 // Kernel arguments: the given bytes in front, the hidden ones as the metadata asks for them.
 void fill_hidden_arguments(const Kernel& kernel, const LaunchSizes& sizes, uint64_t queue, std::vector<uint8_t>& kernarg);
@@ -105,6 +107,7 @@ struct Placed {
   Ranges ranges;
   // Where others map memory while the kernel runs: asked again before an access outside of `ranges` is a fault.
   std::function<Ranges()> ranges_now;
+  GlobalSync* sync = nullptr;  // of the GPU; none: the launch has its own
   std::function<void(uint32_t)> interrupt;  // S_SENDMSG with MSG_INTERRUPT, and M0; empty: nobody takes them
 };
 [[nodiscard]] LaunchResult launch(const Placed& placed, const Kernel& kernel, const Program& program, const RowLists& lanes,

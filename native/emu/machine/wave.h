@@ -1,8 +1,10 @@
 // The state of one wave: 64 lanes that go through the program together.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 
 #include "machine/instruction.h"
 #include "machine/memory.h"
@@ -17,7 +19,7 @@ constexpr unsigned kScalars = 128;
 constexpr unsigned kTemporaryRows = 12;
 
 // From `fault` on the launch ends there.
-enum class Stop : uint8_t { none, ended, barrier, yield, fault, unsupported, trap };
+enum class Stop : uint8_t { none, ended, barrier, yield, resource, fault, unsupported, trap };
 
 struct Count {
   uint64_t executed = 0;
@@ -40,6 +42,18 @@ struct MemoryCount {
   uint64_t conflicts = 0;  // LDS: passes over the banks beyond the first
 };
 
+// What all waves of a GPU share to wait for each other (DS_GWS_*); it outlives launches: one kernel sets it up for the next.
+struct GlobalSync {
+  struct Resource { uint32_t counter = 0; bool flag = false; };
+  std::mutex lock;
+  std::array<Resource, 64> resources;
+
+  [[nodiscard]] bool flag(unsigned number) {
+    const std::scoped_lock guard(lock);
+    return resources[number].flag;
+  }
+};
+
 struct Shadow;
 struct TrafficSink;
 class TouchedLines;
@@ -50,6 +64,7 @@ struct Workgroup {
   uint32_t id[3] = {0, 0, 0};
   uint32_t number = 0;
   const std::function<void(uint32_t)>* interrupt = nullptr;  // none: nobody takes them
+  GlobalSync* sync = nullptr;
   Shadow* shadow = nullptr;
   TrafficSink* traffic = nullptr;
 };
@@ -64,6 +79,8 @@ struct Wave {
   uint32_t scc = 0;
   uint32_t mode = 0;
   Stop stop = Stop::none;
+  uint8_t sync_resource = 0;        // with Stop::resource: the wave waits until its flag is another than this
+  bool sync_flag = false;
   Workgroup* group = nullptr;
   Ranges ranges;
   uint32_t hint = 0;

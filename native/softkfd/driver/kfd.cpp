@@ -96,7 +96,7 @@ Kfd::Kfd(const Settings& settings, const std::function<void(const std::string&)>
   if (settings.emulator.empty()) {
     executors_.add(std::make_unique<HipBlitKernels>());
   } else {
-    const Emulator::Settings how{settings.emulator, settings.sanitize, settings.strict_decode};
+    const Emulator::Settings how{settings.emulator, settings.sanitize, settings.strict_decode, settings.deadline, settings.progress};
     executors_.add(std::make_unique<Emulator>(how, log_, events_));
   }
   for (uint32_t gpu = 0; gpu < settings.gpus; ++gpu) {

@@ -1,7 +1,9 @@
 // Kernels by the emulator of gfx942 code (native/emu), over the memory that the page table shows.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "executor/executor.h"
@@ -16,6 +18,8 @@ class Emulator : public Executor {
     std::string program;  // rpl-emu, beside which the emulator's libraries lie
     bool sanitize = false;  // the process ends (1) after the first launch with a race or a read of what nobody wrote
     bool strict_decode = false;  // what is not offered refuses a kernel before it runs, not when it is reached
+    std::optional<std::chrono::steady_clock::time_point> deadline;  // the process ends (124)
+    bool progress = false;  // a line at the terminal
   };
   // Throws std::runtime_error without the libraries. What launches counted goes to `log`, where that is open; kernels
   // wake who waits for `events`.

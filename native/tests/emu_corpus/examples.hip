@@ -78,6 +78,28 @@ KERNEL(64) grid_barrier(unsigned* count, unsigned* out, unsigned groups) {
 }
 KERNEL(64) endless(volatile int* stop) { while (!*stop) {} }
 KERNEL(64) wild(int* p) { p[(long)T << 40] = 1; }
+// Sums in each direction of MODE's bits for floats, a double beside, and to the nearest again.
+KERNEL(64) directions(float a, float b, double c, double d, float* sums, double* twice) {
+  float x = a;
+  asm volatile("" : "+v"(x));
+  __builtin_amdgcn_s_setreg(1 | 1 << 11, 1);
+  sums[0] = x + b;
+  __builtin_amdgcn_s_setreg(1 | 1 << 11, 2);
+  asm volatile("" : "+v"(x));
+  sums[1] = x + b;
+  __builtin_amdgcn_s_setreg(1 | 1 << 11, 3);
+  asm volatile("" : "+v"(x));
+  sums[2] = x + b;
+  twice[0] = c + d;
+  __builtin_amdgcn_s_setreg(1 | 1 << 11, 0);
+  asm volatile("" : "+v"(x));
+  sums[3] = x + b;
+}
+// The instruction is as long as two words, and what lies behind it is found all the same.
+KERNEL(64) seldom(int* p, int way) {
+  if (way != 0) asm volatile("v_cvt_pkaccum_u8_f32 v4, v6, v8" : : : "v4");
+  p[T] = 7;
+}
 KERNEL(64) no_such_instruction(int* p) { asm volatile("s_sendmsg sendmsg(MSG_GET_DOORBELL)"); *p = 1; }
 KERNEL(128) race(int* out) {
   __shared__ int a[128];
