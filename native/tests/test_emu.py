@@ -126,6 +126,21 @@ def test_workgroups_that_wait_for_each_other_end(emulator, examples):
     assert (_result(emulator, "o", np.uint32) == 100).all()
 
 
+def test_all_waves_meet_by_the_barrier_of_the_gpu(emulator, examples):
+    ran = emulator.launch(
+        examples,
+        "gws_barrier",
+        "zeros:8",
+        f"zeros:800,out={emulator.output('o')}",
+        "u32:100",
+        grid="6400",
+        options=("--timeout", "60"),
+    )
+    assert ran.status == 0, ran.stderr
+    assert _result(emulator, "o", np.uint32).tolist() == [100] * 100 + [200] * 100
+    assert ran.document["opcodes"]["ds_gws_barrier"]["executed"] == 400  # waiting counts no more
+
+
 def test_a_kernel_changes_its_direction_of_rounding(emulator, examples):
     given = ("f32:1", "f32:2.98023223876953125e-8", "f64:1", "f64:1.1102230246251565e-16")
     outputs = [f"zeros:{8 * 4},out={emulator.output(name)}" for name in ("sums", "twice")]

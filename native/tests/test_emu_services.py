@@ -53,9 +53,9 @@ def test_a_kernel_prints_asserts_and_allocates(run, rocm_runtime, hip_program, l
 
 
 def test_all_workgroups_of_a_cooperative_launch_meet(run, hip_runtime, rocm_runtime, hip_program):
-    """HIP 5.7 lets the GPU's own barrier do it (DS_GWS_*), later ones a counter in memory."""
+    """They count in memory; HIP 5.7 sets up the GPU's own barrier, too (DS_GWS_INIT)."""
     for runtime in (hip_runtime, rocm_runtime(*FORKY)):
-        done = run(runtime, hip_program("hip_services", runtime, level="-O2"), "grid")
+        done = run(runtime, hip_program("hip_grid", runtime, level="-O2"))
         assert (done.returncode, done.stdout) == (0, "wrong 0\n"), done.stderr
 
 

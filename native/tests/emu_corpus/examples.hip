@@ -76,6 +76,20 @@ KERNEL(64) grid_barrier(unsigned* count, unsigned* out, unsigned groups) {
   SYNC();
   if (T == 0) out[G] = *(volatile unsigned*)count;
 }
+// The same twice by the GPU's barrier for all waves, here of one wave in each workgroup.
+KERNEL(64) gws_barrier(unsigned* count, unsigned* out, unsigned waves) {
+  if (G == 0) {
+    __builtin_amdgcn_ds_gws_init(waves - 1, 0);
+    if (T == 0) __hip_atomic_store(count + 1, 1u, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+  }
+  while (!__hip_atomic_load(count + 1, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT)) __builtin_amdgcn_s_sleep(1);
+  for (unsigned round = 0; round < 2; ++round) {
+    if (T == 0) __hip_atomic_fetch_add(count, 1u, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+    __builtin_amdgcn_ds_gws_barrier(waves - 1, 0);
+    if (T == 0) out[round * waves + G] = *(volatile unsigned*)count;
+    __builtin_amdgcn_ds_gws_barrier(waves - 1, 0);
+  }
+}
 KERNEL(64) endless(volatile int* stop) { while (!*stop) {} }
 KERNEL(64) wild(int* p) { p[(long)T << 40] = 1; }
 // Sums in each direction of MODE's bits for floats, a double beside, and to the nearest again.

@@ -1,5 +1,4 @@
-// What a kernel asks of the host while it runs, and what it tells it: printf, assert, malloc, a barrier of the whole grid.
-#include <hip/hip_cooperative_groups.h>
+// What a kernel asks of the host while it runs, and what it tells it: printf, assert, malloc.
 #include <hip/hip_runtime.h>
 
 #include <cassert>
@@ -41,17 +40,6 @@ __global__ void take(int** made, int* values) {
   delete made[threadIdx.x];
 }
 
-__global__ void meet(int* places, int* sums) {
-  const auto grid = cooperative_groups::this_grid();
-  const int id = static_cast<int>(grid.thread_rank()), count = static_cast<int>(grid.size());
-  for (int round = 0; round < 3; ++round) {
-    places[id] = id + round;
-    grid.sync();
-    sums[id] = places[(id + 64) % count] + places[count - 1 - id];
-    grid.sync();
-  }
-}
-
 int heap() {
   int* sums = nullptr;
   int** made = nullptr;
@@ -69,24 +57,8 @@ int heap() {
   return 0;
 }
 
-int grid() {
-  constexpr int kCount = 1024;
-  int *places = nullptr, *sums = nullptr;
-  CHECK(hipMalloc(&places, kCount * sizeof(int)));
-  CHECK(hipMalloc(&sums, kCount * sizeof(int)));
-  void* arguments[] = {&places, &sums};
-  CHECK(hipLaunchCooperativeKernel(reinterpret_cast<void*>(meet), dim3(8), dim3(128), arguments, 0, nullptr));
-  static int back[kCount];
-  CHECK(hipMemcpy(back, sums, sizeof(back), hipMemcpyDeviceToHost));
-  int wrong = 0;
-  for (int id = 0; id < kCount; ++id) wrong += back[id] != (id + 64) % kCount + kCount - 1 - id + 4;
-  std::printf("wrong %d\n", wrong);
-  return 0;
-}
-
 int main(int, char** words) {
   if (std::strcmp(words[1], "heap") == 0) return heap();
-  if (std::strcmp(words[1], "grid") == 0) return grid();
   if (std::strcmp(words[1], "print") == 0) say<<<1, 64>>>(7);
   if (std::strcmp(words[1], "assert") == 0) holds<<<1, 64>>>(words[2][0] == 'y' ? 64 : 63);
   CHECK(hipDeviceSynchronize());
