@@ -37,7 +37,7 @@ def run(words):
     return start
 
 
-@pytest.mark.parametrize("level", ["-O0", "-O3"])
+@pytest.mark.parametrize("level", ["-O0", pytest.param("-O3", marks=pytest.mark.long)])
 def test_a_kernel_prints_asserts_and_allocates(run, rocm_runtime, hip_program, level):
     runtime = rocm_runtime(*FORKY)
     program = hip_program("hip_services", runtime, level=level)
@@ -59,7 +59,9 @@ def test_all_workgroups_of_a_cooperative_launch_meet(run, hip_runtime, rocm_runt
         assert (done.returncode, done.stdout) == (0, "wrong 0\n"), done.stderr
 
 
-@pytest.mark.parametrize("level", ["-O0", "-O1", "-O3"])
+@pytest.mark.parametrize(
+    "level", ["-O1", *(pytest.param(level, marks=pytest.mark.long) for level in ("-O0", "-O3"))]
+)
 def test_sines_of_all_magnitudes_are_those_of_the_host(run, hip_runtime, hip_program, level):
     """OCML's arguments from 2^30 on go through V_TRIG_PREOP_F64: one wrong bit of 2/pi is far off."""
     done = run(hip_runtime, hip_program("hip_trigonometry", hip_runtime, level=level))
