@@ -13,7 +13,7 @@ from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.source_meaning.front_end import FrontEnd, NotJudgedError
 from rpl_optimize.source_meaning.functions import FUNCTIONS, children, type_name
 from rpl_optimize.source_meaning.syntax_dump import Node
-from rpl_optimize.source_meaning.unit import Unit, read_unit
+from rpl_optimize.source_meaning.unit import Original, Unit
 from rpl_optimize.source_meaning.value_ranges import Parents, ValueRanges, below, offset_of, plain, type_range
 
 __all__ = ["CompilerReading", "element_uses"]
@@ -36,6 +36,7 @@ class CompilerReading(SourceReading):
 
     front_end: FrontEnd | str
     text: bytes
+    original: Original | None = None
     _unit: Unit | str | None = attrs.field(default=None, init=False)
     _macros: frozenset[str] | None = attrs.field(default=None, init=False)
 
@@ -85,14 +86,20 @@ class CompilerReading(SourceReading):
             self._macros = frozenset(name.decode() for name in names)
         return self._macros
 
+    def _original(self) -> Original:
+        if self.original is None:
+            assert not isinstance(self.front_end, str)
+            self.original = Original(self.front_end, self.text)
+        return self.original
+
     def parsed(self) -> Unit | str:
         """The unit, read once, or why it can't be read."""
         if isinstance(self.front_end, str):
             return self.front_end
         if self._unit is None:
             try:
-                with self.front_end.reading(self.text) as one:
-                    self._unit = read_unit(one, "device")
+                original = self._original()
+                self._unit = original.behind(original.preamble(), "device").unit
             except NotJudgedError as error:
                 self._unit = str(error)
         return self._unit
