@@ -95,6 +95,8 @@ class KernelSource:
 
     ``architecture`` is what the installed plugins know of the GPU that the program ran on. ``reading`` says
     what the user's compiler can prove of the text; without one (``None``) nothing is proven.
+    ``recorded_block`` is the block size in x, y and z that the profile has for ``kernel``; another launch or
+    input may have more.
     """
 
     path: str
@@ -102,6 +104,7 @@ class KernelSource:
     kernel: str | None = None
     architecture: Architecture | None = attrs.field(default=None, eq=False, repr=False)
     reading: SourceReading | None = attrs.field(default=None, eq=False, repr=False)
+    recorded_block: tuple[int, int, int] | None = attrs.field(default=None, eq=False, repr=False)
 
 
 class Transformation(ABC):

@@ -44,7 +44,13 @@ from typing import get_args
 import attrs
 
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.declared_change import DeclaredChange, LaunchBounds, LoopHints, ResizedArray
+from rpl_optimize.interfaces.declared_change import (
+    DeclaredChange,
+    LaunchBounds,
+    LoopHints,
+    ResizedArray,
+    StreamedStores,
+)
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.source_meaning.declaration import Difference, differences, hints
 from rpl_optimize.source_meaning.effects import Effects, Step, moved_accesses
@@ -62,6 +68,7 @@ from rpl_optimize.source_meaning.front_end import (
 )
 from rpl_optimize.source_meaning.functions import FUNCTIONS, canonical, digest, events_of
 from rpl_optimize.source_meaning.reading import element_uses
+from rpl_optimize.source_meaning.streams import with_assignments
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Original, OwnDeclaration, Unit, read
 from rpl_optimize.source_meaning.value_ranges import ValueRanges, below
@@ -131,17 +138,20 @@ def _common(before: bytes, after: bytes) -> int:
 #: What a declared change writes: hints for loops, launch bounds.
 _HINT_WORDS = re.compile(rb'\b_Pragma\s*\(\s*"\s*(?:nounroll|unroll(?:\s+\d+)?)\s*"\s*\)')
 _BOUND_WORDS = re.compile(rb"\b__launch_bounds__\s*\([\s\d,]*\)")
+#: What these write may be a macro of somebody, so the preprocessor is asked about the rest of the file.
+_WITH_NAMES = (LaunchBounds, StreamedStores)
 _WORD = re.compile(rb"[^\W\d]\w*|[^\x00-\x7f]")
 
 
 def same_words(before: bytes, after: bytes, declared: tuple[DeclaredChange, ...]) -> bool:
     """Whether two texts of a function name the same things in the same order, but for declared words.
 
-    Then a compiler that makes the same tree of both, types included, found the same declaration for each name:
-    nobody has to follow the calls. As no directive differs, and no line comes or goes, the text outside of
-    the function is left to the preprocessor as it was: no macro changed, none was used more often.
+    Then a compiler that makes the same tree of both, types included, found the same declaration for each
+    name: nobody has to follow the calls. As no directive differs, and no line comes or goes, the preprocessor
+    makes of the text outside of the function what it made: no macro changed, none was used more often.
     """
-    if not all(isinstance(change, (LoopHints, LaunchBounds, ResizedArray)) for change in declared):
+    known = (LoopHints, LaunchBounds, ResizedArray, StreamedStores)
+    if not all(isinstance(change, known) for change in declared):
         return False
     kinds = {type(change) for change in declared}
     texts = (before, after)
@@ -149,6 +159,8 @@ def same_words(before: bytes, after: bytes, declared: tuple[DeclaredChange, ...]
         texts = (_HINT_WORDS.sub(b"", before), _HINT_WORDS.sub(b"", after))
     if LaunchBounds in kinds:
         texts = (_BOUND_WORDS.sub(b"", texts[0]), _BOUND_WORDS.sub(b"", texts[1]))
+    if StreamedStores in kinds:
+        texts = (with_assignments(texts[0]), with_assignments(texts[1]))
     old, new = texts
     counted = (b"\n", b"\\", b"#", b"??", b'"', b"'", b"%:")
     return _WORD.findall(old) == _WORD.findall(new) and all(
@@ -375,7 +387,7 @@ class MeaningJudge:
                 differences += compared.differences()
                 template = template or compared.template()
                 names = names or compared.names()  # the device's: the host has a stub in the kernel's place
-                if preamble is None or any(isinstance(change, LaunchBounds) for change in declared):
+                if preamble is None or any(isinstance(one, _WITH_NAMES) for one in declared):
                     differences += self._preprocessed(original.front_end, side, span, after)
                 if differences:
                     break
