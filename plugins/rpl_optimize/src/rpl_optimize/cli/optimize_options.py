@@ -128,7 +128,7 @@ _LOOP = (
         metavar="N",
         default=3,
         show_default=True,
-        help="Candidates in a row that may fail.",
+        help="Candidates in a row that may fail, of each transformation.",
     ),
     click.option("--auto-approve", is_flag=True, help="Accept what is proven without asking."),
     click.option("--in-place", is_flag=True, help="Replace the source; a backup is kept beside it."),

@@ -69,7 +69,8 @@ class EditCandidate:
     can be launched with to this many work-items; without it a build that does so is refused. ``lds_growth``
     says that its static LDS grows by at most so many bytes; without it growth is refused. ``evidence`` is
     filled in by a proposer that ranked the candidate by it. ``declares`` says what the edit changes, besides
-    which nothing may mean anything else; without it the body of the kernel may be rewritten.
+    which nothing may mean anything else; without it the body of the kernel may be rewritten. Candidates of a
+    transformation with the same ``alternatives`` change one thing in different ways.
     """
 
     id: str
@@ -83,6 +84,7 @@ class EditCandidate:
     lds_growth: int | None = None
     evidence: Evidence | None = None
     declares: tuple[DeclaredChange, ...] = ()
+    alternatives: str | None = None
 
     @property
     def allowed(self) -> bool:

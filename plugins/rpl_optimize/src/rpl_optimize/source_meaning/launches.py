@@ -41,16 +41,18 @@ def launches_of(unit: Unit, text: bytes, kernel: str) -> tuple[Launched, ...] | 
     kernels = [node for node in functions if node.get("name") == kernel and node.get("mangledName")]
     identities = {same for node in kernels for same in unit.dump.redeclarations(node["id"])}
     found: list[Launched] = []
+    seen = 0
     for function in functions:
-        if not function.get("mangledName"):
-            continue  # the pattern of a template, whose instances follow
         ranges: ValueRanges | None = None
         for node, parents in below(function):
-            if node.get("kind") == _LAUNCH and _called(node) in identities:
+            if node.get("kind") != _LAUNCH or _called(node) not in identities:
+                continue
+            seen += 1
+            if function.get("mangledName"):  # of a template its instances, not the pattern
                 ranges = ranges or ValueRanges(function, text, unit.dump.variable)
                 found.append(Launched(offset_of(node)[0], _block(ranges, node, parents)))
     mentioned = sum(unit.dump.mentions(identity) for identity in identities)
-    return tuple(found) if mentioned == len(found) else None
+    return tuple(found) if mentioned == seen else None
 
 
 def _called(launch: Node) -> str | None:
