@@ -277,12 +277,20 @@ def test_edits_with_the_same_words_are_judged_without_the_headers(judge_of):
         (b"__builtin_nontemporal_store(q[n], p);", {"declared"}),
         (b"__builtin_nontemporal_store(q[n], (int*)&p[0]);", {"declared"}),
         (b"__builtin_nontemporal_store(q[n], (volatile float*)&p[0]);", {"declared", "cooperation"}),
+        (b"__builtin_nontemporal_store(q[n] + 1, &p[0]);", {"declared"}),
         (b"p[0] = q[n] ;", {"declared"}),
     ],
 )
 def test_a_store_past_the_caches_is_the_assignment_that_it_stands_for(judged, new, guards):
     refused = set(_refused(judged(b"p[0] = q[n];", new, StreamedStores(1))))
     assert refused == set() if not guards else "declared" in refused
+
+
+def test_a_store_whose_value_changes_its_place_is_no_assignment(judge_of):
+    """C++ computes the value first for an assignment, and either first for a call."""
+    text = _SOURCE.replace(b"p[0] = q[n];", b"p[n] = (n = 3);")
+    new = text.replace(b"p[n] = (n = 3);", b"__builtin_nontemporal_store((n = 3), &p[n]);")
+    assert _refused(judge_of(text).judge(new, (StreamedStores(1),))).keys() & {"declared", "judged"}
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,9 @@ class NontemporalStores(KernelTransformation):
         unread = "no compiler has read the source, so nothing is proven"
         stores = unread if source.reading is None else source.reading.streamed_stores(kernel.name)
         if isinstance(stores, str):
-            guards = (GuardVerdict("only-stored", False, stores),)
-            yield EditCandidate(
-                kernel.name, kernel.name, kernel.line, f"stream stores of {kernel.name}", (), guards
-            )
+            refusal = (GuardVerdict("only-stored", False, stores),)
+            summary = f"store past the caches in {kernel.name}"
+            yield EditCandidate(kernel.name, kernel.name, kernel.line, summary, (), refusal)
             return
         guards = (
             GuardVerdict("only-stored", True, "the kernel does nothing else with what it stores to"),

@@ -15,6 +15,7 @@ BUILTIN = "__builtin_nontemporal_store"
 #: Types that the builtin takes and that an assignment stores as they are (clang, "Non-temporal load/store").
 _NUMBER = r"(?:(?:unsigned|signed) )?(?:char|short|int|long|long long|float|double|_Float16)"
 _POINTER = re.compile(_NUMBER + r" \*(?: ?(?:const|__restrict))*")
+_CHANGES = frozenset(("CompoundAssignOperator", "LambdaExpr", "StmtExpr"))
 _BODIES = {"CompoundStmt": 0, "IfStmt": 1, "ForStmt": -1, "WhileStmt": -1}
 
 
@@ -58,6 +59,8 @@ def _store(name: Node, parents: Parents) -> Store | None:
     place = _BODIES.get(around.get("kind", ""))
     if first is not target or value.get("kind") == "InitListExpr" or place is None:
         return None
+    if _changes_anything(target) or _changes_anything(value):
+        return None
     at = next(number for number, part in enumerate(children(around)) if part is assignment)
     if at < place or (place < 0 and at != len(children(around)) - 1):
         return None
@@ -71,8 +74,9 @@ def _store(name: Node, parents: Parents) -> Store | None:
 def restored(node: Node) -> Node:
     """A tree in which each such store is the assignment that it stands for, whose value nobody uses.
 
-    As for an assignment the value is converted to the type of the element, and computed before its address
-    (C++17 [expr.ass], clang evaluates arguments from left to right).
+    As for an assignment the value is converted to the type of the element. An assignment computes it before
+    the place ([expr.ass] since C++17); for arguments the language leaves that open, so neither may change a
+    variable.
     """
     if "inner" not in node:
         return node
@@ -80,11 +84,19 @@ def restored(node: Node) -> Node:
     if node.get("kind") == "CallExpr" and _calls_builtin(node):
         value, address = inner[1:3]
         target = children(address)[0] if address.get("opcode") == "&" else {}
-        if target.get("kind") == "ArraySubscriptExpr" and not _is_special(target):
-            kept = {key: node[key] for key in ("id", "range") if key in node}
+        changes = any(_changes_anything(part) for part in children(node)[1:3])
+        if target.get("kind") == "ArraySubscriptExpr" and not changes and not _is_special(target):
             made = {"kind": "BinaryOperator", "type": target["type"], "valueCategory": "lvalue"}
-            return {**kept, **made, "opcode": "=", "inner": [target, value]}
+            return {**made, "opcode": "=", "inner": [target, value]}
     return {**node, "inner": inner}
+
+
+def _changes_anything(node: Node) -> bool:
+    """Whether an expression assigns, counts, or holds statements of its own."""
+    return any(
+        one.get("kind") in _CHANGES or one.get("opcode") in {"=", "++", "--"}
+        for one, _ in below({"inner": [node]})
+    )
 
 
 def streamed(node: Node) -> int:
