@@ -19,16 +19,11 @@ from rpl_selftest.bench import ON_A_GPU
 from rpl_selftest.known_work import kernels
 
 TIMES_NS = {"stream_copy": 150_000, "fma_short": 4_000_000, "fma_long": 8_000_000}
-#: Argument list as the real one has it; noise of 1 % per launch, as drawn from the order of the pairs.
+#: Argument list as the real one has it.
 PROGRAM = """\
 #!{python} -SE
-import random, sys
-if sys.argv[1] == "pairs":
-    iterations, permille, order = int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-    noise = random.Random(order)
-    for _ in order:
-        base, new = (8e6 * (1 + more) * noise.gauss(1, 0.01) for more in (permille / 1000, 0))
-        print(f"pair {{base:.0f}} {{new:.0f}}")
+import sys
+if sys.argv[1] == "chain":
     sys.exit()
 with open(sys.argv[4], "w") as times:
     for _ in range(int(sys.argv[3])):
@@ -67,8 +62,8 @@ def native():
 
 def launched(code, kernel):
     """The emulator's counters of one launch."""
-    words = ["emu", "launch", code, "--kernel", kernel.name, "--grid", kernel.work_items]
-    words += ["--block", kernel.workgroup, "--json", "--time-limit", 300]
+    words = ["emu", "launch", code, "--kernel", kernel.name, "--grid", ",".join(map(str, kernel.grid))]
+    words += ["--block", ",".join(map(str, kernel.workgroup)), "--json", "--time-limit", 300]
     words += [word for one in kernel.arguments for word in ("--arg", one)]
     start = "import sys; from rpl_core.cli import main; sys.exit(main())"
     done = subprocess.run([sys.executable, "-c", start, *map(str, words)], capture_output=True, text=True)
@@ -120,8 +115,8 @@ def built(tmp_path_factory, native):
                 "symbol": kernel.name,
                 "nominal_ns": TIMES_NS[kernel.name],
                 "launches": ON_A_GPU.repeats,
-                "grid": [kernel.work_items, 1, 1],
-                "workgroup": [kernel.workgroup, 1, 1],
+                "grid": [*kernel.grid, 1, 1],
+                "workgroup": [*kernel.workgroup, 1, 1],
                 "arch_vgpr": registers,
                 "lds_bytes": compiled[kernel.name].lds_bytes,
                 "work": work,
@@ -140,12 +135,15 @@ class Machine:
     monkeypatch: pytest.MonkeyPatch
     rpl: object
 
-    def plant(self, change=lambda model: None):
+    def plant(self, change=lambda model: None, *, delay=1.05):
+        """``delay`` is what the base of candidates with a gain takes more; the program can't say it itself."""
         models = json.loads(json.dumps(self.models))
         for model in models:
             change(model)
         declared = self.folder / "model.json"
-        declared.write_text(json.dumps({"kernels": models, "cv": 0.0}))
+        more = f"chain {ON_A_GPU.iterations * 105 // 100} "
+        speed = [{"command_matches": more, "factor": delay}]
+        declared.write_text(json.dumps({"kernels": models, "cv": 0.0, "speed": speed}))
         self.monkeypatch.setenv("RPL_STANDIN_TIMING_MODEL", str(declared))
 
     def selftest(self, *words, exit_code):

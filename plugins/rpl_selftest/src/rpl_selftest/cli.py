@@ -109,7 +109,7 @@ def _tested(
     with tempfile.TemporaryDirectory(prefix="rpl-selftest-") as name:
         bench = Bench(
             folder=Path(name).resolve(),
-            readers=session.host.catalog.readers().contributions,
+            host=session.host,
             device=device,
             emulated=device in own,
             programs=None if programs is None else programs.resolve(),
