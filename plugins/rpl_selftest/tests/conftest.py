@@ -15,7 +15,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from rpl_selftest.bench import ON_A_GPU
+from rpl_selftest.bench import ON_A_GPU, TRACED
 from rpl_selftest.known_work import kernels
 
 TIMES_NS = {"stream_copy": 150_000, "fma_short": 4_000_000, "fma_long": 8_000_000}
@@ -136,7 +136,7 @@ class Machine:
     rpl: object
 
     def plant(self, change=lambda model: None, *, delay=1.05):
-        """``delay`` is what the base of candidates with a gain takes more; the program can't say it itself."""
+        """``delay``: what the base of candidates with a gain takes more; the program can't say it itself."""
         models = json.loads(json.dumps(self.models))
         for model in models:
             change(model)
@@ -145,6 +145,50 @@ class Machine:
         speed = [{"command_matches": more, "factor": delay}]
         declared.write_text(json.dumps({"kernels": models, "cv": 0.0, "speed": speed}))
         self.monkeypatch.setenv("RPL_STANDIN_TIMING_MODEL", str(declared))
+
+    def serve_trace(self, fmas=TRACED.iterations, vector_cycles=4):
+        """What the stand-in serves as the thread trace of fma_long: one wave that executes so many FMAs."""
+        folder = self.folder / "traces" / "ui_output_agent_7_dispatch_4"
+        folder.mkdir(parents=True)
+        rows = [
+            ("s_load_dwordx4 s[0:3], s[4:5], 0x0", 1, 300),
+            ("v_fma_f64 v[0:1], v[0:1], s[0:1], s[2:3]", 6, vector_cycles),
+        ]
+        rows += [("s_cbranch_scc1 65533", 7, 4), ("s_endpgm", 11, 4)]
+        order = [0, *([1, 2] * fmas), 3]
+        clock, instructions, totals = 1000, [], [[0, 0] for _ in rows]
+        for row in order:
+            _, category, cycles = rows[row]
+            instructions.append([clock, category, 0, cycles, row])
+            totals[row][0] += 1
+            totals[row][1] += cycles
+            clock += cycles
+        header = "ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle"
+        code = [[isa, 0, n, "", 1, 256 + 8 * n, *totals[n], 0, 0] for n, (isa, _, _) in enumerate(rows)]
+        wave = {
+            "cu": 1,
+            "id": 0,
+            "simd": 0,
+            "slot": 0,
+            "begin": 1000,
+            "end": clock,
+            "instructions": instructions,
+        }
+        wave |= {"timeline": [[2, clock - 1000]], "waitcnt": None}
+        name = "se0_sm0_sl0_wv0.json"
+        index = {"gfxip": 9, "gfxv": "vega", "version": "3.0.0", "counter_names": []}
+        index["wave_filenames"] = {"0": {"0": {"0": {"0": [name, 1000, clock]}}}}
+        events = {"0": [[1000, 1, 0, 0, 1, 1], [clock, 1, 0, 0, 0, 1]], "dispatches": {"1": "fma_long"}}
+        for file, content in {
+            "code.json": {"code": code, "version": "3.0.0", "header": header},
+            name: {"name": "SE0", "duration": clock - 1000, "wave": wave},
+            "filenames.json": index,
+            "occupancy.json": {**events, "version": "3.0.0"},
+        }.items():
+            (folder / file).write_text(json.dumps(content))
+        (self.folder / "librocprof-trace-decoder.so").touch()
+        self.monkeypatch.setenv("RPL_ATT_LIBRARY_PATH", str(self.folder))
+        self.monkeypatch.setenv("RPL_STANDIN_ATT", str(folder))
 
     def selftest(self, *words, exit_code):
         out = self.folder / "out"

@@ -67,8 +67,8 @@ ON_A_GPU = Sizes(mebibytes=256, iterations=1 << 21, repeats=5)
 EMULATED = Sizes(mebibytes=2, iterations=4096, repeats=2)
 #: For captures, whose size is that of the work.
 SMALL = Sizes(mebibytes=1, iterations=256, repeats=1)
-#: For thread traces, whose size grows with the work: fma_long takes some 0.1 ms, of which an event is little.
-TRACED = Sizes(mebibytes=1, iterations=1 << 14, repeats=5)
+#: For thread traces, whose size grows with the work: a 32nd of that on a GPU.
+TRACED = Sizes(mebibytes=1, iterations=1 << 16, repeats=5)
 
 
 @frozen

@@ -57,14 +57,10 @@ def kernels(sizes: Sizes) -> tuple[KnownKernel, ...]:
     buffer, numbers = f"zeros:{sizes.bytes}", f"zeros:{_LEAVES * 4}"
     copied = (sizes.bytes // _COPIED_BYTES,)
     return (
-        KnownKernel(
-            "stream_copy", copied, (_COPY_BLOCK,), (buffer, buffer), bytes_moved=2 * sizes.bytes
-        ),
+        KnownKernel("stream_copy", copied, (_COPY_BLOCK,), (buffer, buffer), bytes_moved=2 * sizes.bytes),
         chained("fma_short", sizes.iterations // 2),
         chained("fma_long", sizes.iterations),
-        KnownKernel(
-            "lds_tree", (_LEAVES,), (_TREE_BLOCK,), (numbers, f"zeros:{_LEAVES // _TREE_BLOCK * 4}")
-        ),
+        KnownKernel("lds_tree", (_LEAVES,), (_TREE_BLOCK,), (numbers, f"zeros:{_LEAVES // _TREE_BLOCK * 4}")),
     )
 
 
@@ -88,8 +84,6 @@ def testbed() -> Mapping[str, tuple[KnownKernel, ...]]:
             ),
             KnownKernel("reduce_shuffle", (_WAVE,), (_WAVE,), ("zeros:128", "zeros:4", "i32:32")),
         ),
-        "mfma_gemm": (
-            KnownKernel("gemm_mfma", tiles, (_WAVE, 1), (halves, halves, floats, f"i32:{edge}")),
-        ),
+        "mfma_gemm": (KnownKernel("gemm_mfma", tiles, (_WAVE, 1), (halves, halves, floats, f"i32:{edge}")),),
         "stencil": (KnownKernel("stencil", (cells, cells), tile, (grid, grid, f"i32:{smoothed}")),),
     }

@@ -2,8 +2,8 @@
 
 Base and candidate are process runs of one program that launches one kernel: the base with more steps where a
 gain is built in. They are measured, measured again and judged as a session does it: the same rule, pairs
-through the same collector in the order that the rule draws, the same findings against a candidate. Left out is
-what is no question of times: builds, checks of results, traffic, and shifted code (both sides are one build).
+through the same collector in the order that the rule draws, the same findings against a candidate. What is no
+question of times is left out: builds, checks of results, traffic, shifted code (both sides are one build).
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _measured(bench: Bench, name: str, planned: int, permille: int) -> Candidate
         raise NotPossibleError("no candidate could be judged in the time of the self-test")
     kept = Candidates(tuple(found), planned, rule.alpha)
     if kept.cv > REFUSE_CV:
-        raise NotPossibleError(f"times spread by {kept.cv:.1%} from run to run: no candidate is judged in that")
+        raise NotPossibleError(f"times spread by {kept.cv:.1%}, in which no candidate is judged")
     return kept
 
 
@@ -208,14 +208,12 @@ def delayed_candidates(bench: Bench) -> Finding:
     gain = median([one.gain for one in found.judged])
     least = len(found.judged) - most_by_chance(len(found.judged), 1 - _POWER)
     if least < 1:
-        raise NotPossibleError(f"{len(found.judged)} of {found.planned} fitted into the time: too few to tell")
+        raise NotPossibleError(f"the time held {len(found.judged)} of {found.planned}: too few to tell")
     if found.accepted < least and found.cv > _POWER_CV:
-        raise NotPossibleError(f"times spread by {found.cv:.1%}, and over {_POWER_CV:.0%} the gain may be missed")
+        raise NotPossibleError(f"times spread by {found.cv:.1%}: over {_POWER_CV:.0%} it may be missed")
     told = f"{found.told}, at least {least} must be; a gain of {gain:.2%}; times spread by {found.cv:.2%}"
     holds = found.accepted >= least and abs(gain - _GAIN) <= _GAIN / 5
-    return judged(
-        holds, told, accepted=found.accepted, candidates=len(found.judged), gain=gain, cv=found.cv
-    )
+    return judged(holds, told, accepted=found.accepted, candidates=len(found.judged), gain=gain, cv=found.cv)
 
 
 def most_by_chance(trials: int, probability: float) -> int:
@@ -230,16 +228,15 @@ def most_by_chance(trials: int, probability: float) -> int:
 CANDIDATES = (
     Check(
         "candidates-null",
-        f"process runs of {_NULL[0]} candidates ({_NULL[1]} with --quick) that change nothing, as rpl optimize "
-        "measures and judges",
+        f"process runs of {_NULL[0]} candidates ({_NULL[1]} with --quick) that change nothing, measured and "
+        "judged as by rpl optimize",
         "as few accepted as the error of its rule allows, but once in 1000 self-tests",
         "docs/reference/statistics.md",
         null_candidates,
     ),
     Check(
         "candidates-delayed",
-        f"the same of {_DELAYED[0]} ({_DELAYED[1]} with --quick) against a base with {_PERMILLE / 10:.0f} % more "
-        "steps",
+        f"the same of {_DELAYED[0]} ({_DELAYED[1]} with --quick); the base has {_PERMILLE // 10} % more steps",
         f"as many accepted as a power of {_POWER:.0%} gives, but once in 1000; a gain of {_GAIN:.2%} +- 1/5",
         "docs/optimize.md",
         delayed_candidates,

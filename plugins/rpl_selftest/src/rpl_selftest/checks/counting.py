@@ -195,7 +195,7 @@ COUNTING = (
     ),
     Check(
         "counters-testbed",
-        "rpl profile --roofline of programs of examples/testbed; SQ_WAVES and SQ_INSTS_* against the emulator",
+        "rpl profile --roofline of examples/testbed; SQ_WAVES and SQ_INSTS_* against the emulator",
         "equal for each kernel and class",
         "docs/EMULATOR.md",
         testbed,
