@@ -88,6 +88,7 @@ def _facts(profile: ProfileDocument, documents: Mapping[str, BaseModel]) -> list
     if provenance.overrides:
         facts.append(("Overridden", ", ".join(provenance.overrides)))
     facts.append(("Plugins", ", ".join(provenance.plugins) or "none"))
+    facts += [("Remark", remark) for remark in provenance.remarks]
     return [(label, readable(text, 600)) for label, text in facts]
 
 

@@ -236,7 +236,7 @@ CANDIDATES = (
     ),
     Check(
         "candidates-delayed",
-        f"the same of {_DELAYED[0]} ({_DELAYED[1]} with --quick); the base has {_PERMILLE // 10} % more steps",
+        f"the same of {_DELAYED[0]} ({_DELAYED[1]} with --quick); the base has {_PERMILLE // 10} % more",
         f"as many accepted as a power of {_POWER:.0%} gives, but once in 1000; a gain of {_GAIN:.2%} +- 1/5",
         "docs/optimize.md",
         delayed_candidates,
