@@ -6,6 +6,7 @@ told to record those, and the program prints the times that it is told to record
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import subprocess
@@ -16,7 +17,7 @@ import attrs
 import pytest
 
 from rpl_selftest.bench import ON_A_GPU, TRACED
-from rpl_selftest.known_work import kernels
+from rpl_selftest.known_work import kernels, kernels_of_testbed
 
 TIMES_NS = {"stream_copy": 150_000, "fma_short": 4_000_000, "fma_long": 8_000_000}
 #: Argument list as the real one has it.
@@ -40,7 +41,7 @@ PER_WAVE = {
     "vmem_write_per_wave": "SQ_INSTS_VMEM_WR",
     "lds_per_wave": "SQ_INSTS_LDS",
 }
-TYPED = ("FMA_F64", "ADD_F64", "MUL_F64", "INT32", "INT64", "CVT")
+TYPED = ("FMA_F64", "ADD_F64", "MUL_F64", "FMA_F32", "ADD_F32", "MUL_F32", "INT32", "INT64", "CVT")
 
 
 ROOT = Path(__file__).parents[3]
@@ -60,9 +61,9 @@ def native():
         yield folder
 
 
-def launched(code, kernel):
+def launched(code, kernel, symbol):
     """The emulator's counters of one launch."""
-    words = ["emu", "launch", code, "--kernel", kernel.name, "--grid", ",".join(map(str, kernel.grid))]
+    words = ["emu", "launch", code, "--kernel", symbol, "--grid", ",".join(map(str, kernel.grid))]
     words += ["--block", ",".join(map(str, kernel.workgroup)), "--json", "--time-limit", 300]
     words += [word for one in kernel.arguments for word in ("--arg", one)]
     start = "import sys; from rpl_core.cli import main; sys.exit(main())"
@@ -71,19 +72,15 @@ def launched(code, kernel):
     return {name: one["value"] for name, one in json.loads(done.stdout)["amd_counters"].items()}
 
 
-@pytest.fixture(scope="session")
-def built(tmp_path_factory, native):
-    """The real code object, its registers, and exact counts of each kernel per wave."""
-    from importlib.resources import files
-
+def compiled(folder, source):
+    """The code object of a program by clang, and the symbols of its kernels with their registers."""
     from rpl_codeobject.reading.read import read_code_objects
     from rpl_testkit.hipcc_standin.main import HIP
     from rpl_testkit.requirements import require
 
     compiler = require("clang++-22")
     require("ld.lld-22")
-    code = tmp_path_factory.mktemp("known-work") / "known_work.hsaco"
-    source = files("rpl_selftest").joinpath("programs/known_work.hip")
+    code = folder / f"{source.stem}.hsaco"
     words = [
         compiler,
         *HIP,
@@ -93,36 +90,49 @@ def built(tmp_path_factory, native):
         "--offload-arch=gfx942",
     ]
     subprocess.run(list(map(str, [*words, source, "-o", code])), check=True)
-    compiled = {one.name: one for part in read_code_objects(code) for one in part.kernels}
-    models = []
-    for kernel in kernels(ON_A_GPU):
-        if kernel.name not in TIMES_NS:
-            continue  # its waves do different things, which the stand-in's models can't say
-        counts = launched(code, kernel)
-        waves = counts["SQ_WAVES"]
-        assert all(value % waves == 0 for value in counts.values())
-        typed = {ending: counts.get(f"SQ_INSTS_VALU_{ending}", 0) // waves for ending in TYPED}
-        other = counts["SQ_INSTS_VALU"] // waves - sum(typed.values())
-        moved = (kernel.bytes_moved or 0) // 2
-        work = {field: counts[counter] // waves for field, counter in PER_WAVE.items()}
-        work |= {"valu_per_wave": {**typed, "OTHER": other}, "read_bytes": moved, "write_bytes": moved}
-        # As few as there are: the stand-in takes no more than 2000 samples of a launch.
-        work |= {"busy_cus": min(waves, 304), "waves_per_busy_cu": 1.0}
-        registers = -(-compiled[kernel.name].vgprs // 8) * 8
-        models.append(
-            {
-                "name": kernel.name,
-                "symbol": kernel.name,
-                "nominal_ns": TIMES_NS[kernel.name],
-                "launches": ON_A_GPU.repeats,
-                "grid": [*kernel.grid, 1, 1],
-                "workgroup": [*kernel.workgroup, 1, 1],
-                "arch_vgpr": registers,
-                "lds_bytes": compiled[kernel.name].lds_bytes,
-                "work": work,
-            }
-        )
-    return code, models
+    return code, {one.name: one for part in read_code_objects(code) for one in part.kernels}
+
+
+def modelled(kernel, code, kernels_of_code, **model):
+    """What the stand-in is told of a kernel: the emulator's exact counts, per wave."""
+    symbol = next(filter(kernel.is_symbol, kernels_of_code))
+    counts = launched(code, kernel, symbol)
+    waves = counts["SQ_WAVES"]
+    assert all(value % waves == 0 for value in counts.values())
+    typed = {ending: counts.get(f"SQ_INSTS_VALU_{ending}", 0) // waves for ending in TYPED}
+    other = counts["SQ_INSTS_VALU"] // waves - sum(typed.values())
+    moved = (kernel.bytes_moved or 0) // 2
+    work = {field: counts[counter] // waves for field, counter in PER_WAVE.items()}
+    work |= {"valu_per_wave": {**typed, "OTHER": other}, "read_bytes": moved, "write_bytes": moved}
+    # As few as there are: the stand-in takes no more than 2000 samples of a launch.
+    work |= {"busy_cus": min(waves, 304), "waves_per_busy_cu": 1.0}
+    shape = {
+        name: [*sizes, 1, 1][:3] for name, sizes in (("grid", kernel.grid), ("workgroup", kernel.workgroup))
+    }
+    registers = -(-kernels_of_code[symbol].vgprs // 8) * 8
+    own = {"name": kernel.name, "symbol": symbol, "arch_vgpr": registers, "work": work}
+    return {**own, **shape, "lds_bytes": kernels_of_code[symbol].lds_bytes, **model}
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory, native):
+    """The real code object, and what the stand-in is told of its kernels."""
+    from importlib.resources import files
+
+    source = files("rpl_selftest").joinpath("programs/known_work.hip")
+    code, symbols = compiled(tmp_path_factory.mktemp("known-work"), source)
+    timed = [kernel for kernel in kernels(ON_A_GPU) if kernel.name in TIMES_NS]
+    return code, [  # waves of the others do different things, which the stand-in's models can't say
+        modelled(kernel, code, symbols, nominal_ns=TIMES_NS[kernel.name], launches=ON_A_GPU.repeats)
+        for kernel in timed
+    ]
+
+
+@pytest.fixture(scope="session")
+def built_gemm(tmp_path_factory, native):
+    """The same of the testbed's gemm."""
+    code, symbols = compiled(tmp_path_factory.mktemp("gemm"), ROOT / "examples" / "testbed" / "gemm.hip")
+    return code, [modelled(one, code, symbols, nominal_ns=20_000) for one in kernels_of_testbed()["gemm"]]
 
 
 @attrs.define
@@ -145,6 +155,17 @@ class Machine:
         speed = [{"command_matches": more, "factor": delay}]
         declared.write_text(json.dumps({"kernels": models, "cv": 0.0, "speed": speed}))
         self.monkeypatch.setenv("RPL_STANDIN_TIMING_MODEL", str(declared))
+
+    def add_testbed(self, gemm, change=lambda model: None):
+        """The testbed's gemm among the programs; the stand-in records its kernels whatever it runs."""
+        code, models = gemm
+        (self.programs / "gemm.hsaco").symlink_to(code)
+        (self.programs / "gemm").write_text("#!/bin/sh\n")
+        (self.programs / "gemm").chmod(0o755)
+        for model in map(copy.deepcopy, models):
+            change(model)
+            self.models.append(model)
+        self.plant()
 
     def serve_trace(self, fmas=TRACED.iterations, vector_cycles=4):
         """What the stand-in serves as the thread trace of fma_long: one wave that executes so many FMAs."""
@@ -210,6 +231,6 @@ def machine(tmp_path, monkeypatch, rpl_cli, rpl_standin_rocprofv3, built):
     program.chmod(0o755)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     monkeypatch.setenv("RPL_STANDIN_STATE", str(tmp_path / "state"))
-    made = Machine(tmp_path, programs, models, monkeypatch, rpl_cli)
+    made = Machine(tmp_path, programs, list(models), monkeypatch, rpl_cli)
     made.plant()
     return made

@@ -283,9 +283,9 @@ class Bench:
 
     def testbed_programs(self) -> Mapping[str, tuple[KnownKernel, ...]]:
         """Those to count: of a folder of built programs the ones in it, else all (two with ``--quick``)."""
-        from rpl_selftest.known_work import testbed
+        from rpl_selftest.known_work import kernels_of_testbed
 
-        known = testbed()
+        known = kernels_of_testbed()
         if self.programs is not None:
             known = {name: one for name, one in known.items() if (self.programs / name).is_file()}
             if not known:

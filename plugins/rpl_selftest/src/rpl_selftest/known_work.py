@@ -64,7 +64,7 @@ def kernels(sizes: Sizes) -> tuple[KnownKernel, ...]:
     )
 
 
-def testbed() -> Mapping[str, tuple[KnownKernel, ...]]:
+def kernels_of_testbed() -> Mapping[str, tuple[KnownKernel, ...]]:
     """Program to its kernels as it launches them without arguments."""
     edge, tile = 96, (16, 16)
     floats, halves = f"zeros:{edge * edge * 4}", f"zeros:{edge * edge * 2}"
