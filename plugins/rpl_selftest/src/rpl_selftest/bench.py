@@ -107,6 +107,7 @@ class Bench:
     full: bool = False
     command_limit_s: float = 60.0
     deadline: float = float("inf")
+    scrubbed: Callable[[str], str] = str  # takes out what identifies this machine
     before: Mapping[str, str] = attrs.field(factory=dict)  # settings of clocks, as they were
     _made: dict[str, Any] = attrs.field(factory=dict)
 
@@ -131,6 +132,10 @@ class Bench:
                 del os.environ["TMPDIR"]
             else:
                 os.environ["TMPDIR"] = before
+
+    def shown(self, text: str, most: int) -> str:
+        """The begin of ``text``. It is scrubbed first: of a name that is cut in two the rest would stay."""
+        return readable(self.scrubbed(text), most)
 
     def once(self, name: str, make: Callable[[], Made]) -> Made:
         """What ``make`` gave the first time, or the reason why it could not."""
@@ -186,7 +191,7 @@ class Bench:
         except RplError as error:
             raise NotPossibleError(error.one_line()) from error
         last = next(
-            (readable(line, _MOST_SHOWN) for line in reversed(said) if line.strip()), "it said nothing"
+            (self.shown(line, _MOST_SHOWN) for line in reversed(said) if line.strip()), "it said nothing"
         )
         if ended.exit_status not in statuses:
             how = f"signal {ended.signal}" if ended.exit_status is None else f"exit code {ended.exit_status}"

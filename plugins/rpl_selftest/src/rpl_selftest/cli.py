@@ -119,11 +119,11 @@ def _tested(
             before=clock_settings(),
         )
         bench.temporary.mkdir()
-        scrubbed = scrubber(_places(bench))
+        bench.scrubbed = scrubber(_places(bench))
         checks = all_checks()
         with session.output.progress("selftest", total=None) as tell:
-            lines = run_checks(checks, bench, scrubbed, tell)
-        return document_of(lines, bench, time.monotonic() - begin, scrubbed)
+            lines = run_checks(checks, bench, tell)
+        return document_of(lines, bench, time.monotonic() - begin)
 
 
 def _places(bench: Bench) -> list[Path]:
