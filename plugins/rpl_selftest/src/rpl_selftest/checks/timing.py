@@ -98,7 +98,7 @@ def overhead(
     require_times(recorded)
     times = recorded.event_ns.get(_LONG, ())
     if len(times) <= (launch or 0):
-        raise NotPossibleError(f"the program took {len(times)} times of {_LONG}")
+        raise NotPossibleError(f"times of {_LONG} that the program took: {len(times)}, too few")
     bare = _bare_ns(bench, sizes or bench.sizes)
     watched = median(times) if launch is None else times[launch]
     added = watched / bare - 1
