@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from shutil import rmtree
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import InterruptedRunError, RplError
@@ -19,6 +20,8 @@ from rpl_measure.estimates import REFUSE_CV, median
 from rpl_selftest.check import Check, Finding, NotPossibleError, judged
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rpl_measure.sequential import AcceptRule
     from rpl_optimize.contracts.optimize import MeasurementPart
     from rpl_optimize.measurement.measure import CandidateMeasurement, MeasureTools
@@ -161,6 +164,9 @@ def _judge(bench: Bench, name: str, rule: AcceptRule, *, seed: int, more: int) -
         raise
     except RplError as error:
         raise NotPossibleError(error.one_line()) from error
+    finally:  # recordings of 1 400 process runs would fill the folder of temporary files
+        for directory in (asked.directory, _fresh(asked.directory)):
+            rmtree(directory, ignore_errors=True)
     return Judged(accepted, 1 - first.look.ratio, first.base_cv or 0.0)
 
 
@@ -179,15 +185,18 @@ def _is_accepted(
     against = list(find_against(first, policy))
     if not against:
         pairs = fresh_pairs(asked.rule, first.log_ratios)
-        directory = asked.directory.with_name(f"{asked.directory.name}-fresh")
         again = attrs.evolve(
-            asked, directory=directory, seed=asked.seed + 1000, total_time_s=None, warm_up=False
+            asked, directory=_fresh(asked.directory), seed=asked.seed + 1000, total_time_s=None, warm_up=False
         )
         against = list(find_against_fresh(remeasure(again, tools, pairs), first, policy))
     open_ones = [one.reason for one in against if one.verdict == "no_verdict"]
     if open_ones:
         raise NotPossibleError(open_ones[0])
     return not against
+
+
+def _fresh(directory: Path) -> Path:
+    return directory.with_name(f"{directory.name}-fresh")
 
 
 def _unheard(_text: str) -> None:
