@@ -167,6 +167,19 @@ def apart(program: tuple[HostThread, ...]) -> tuple[HostThread, ...]:
     )
 
 
+def sparse(rng: random.Random, program: tuple[HostThread, ...]) -> tuple[HostThread, ...]:
+    """The same with events instead of most work, so that many streams hold waits and records only."""
+    return tuple(
+        tuple(
+            attrs.evolve(step, kind=rng.choice(("record", "wait", "wait")), waits=False)
+            if step.kind in _LAUNCHES and rng.random() < 0.6
+            else step
+            for step in thread
+        )
+        for thread in program
+    )
+
+
 def unlike(rng: random.Random, program: tuple[HostThread, ...]) -> tuple[HostThread, ...]:
     """The same with work that takes other times each, so that hardly anything ends at once.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Busy",
-    "application_ns",
+    "application",
     "breakdown",
     "busy",
     "critical_path",
@@ -135,7 +135,7 @@ def idle(
         launch = calls[work.call]
         last_ns = _last_end(played, played.after[ended_by])
         if ended_by in lost:
-            found["sync_ns" if work.released_by in _OTHERS else "unattributed_ns"] += end - begin
+            found["unattributed_ns"] += end - begin
             continue
         launched = min(max(launch.begin_ns, begin), end)
         waited = {wait.call for wait in _waits_before(played, work.call, redundant=redundant)}
@@ -151,13 +151,11 @@ def idle(
     return found
 
 
-def idle_calls(played: Played, group: Group, lost: frozenset[int] = frozenset()) -> dict[str | None, int]:
+def idle_calls(played: Played, group: Group) -> dict[str | None, int]:
     """The same time by the call that the thread which ended it was in."""
     found: dict[str | None, int] = defaultdict(int)
     calls = played.recording.calls
     for begin, end, ended_by in _gaps(played, group):
-        if ended_by in lost:
-            continue
         own = [call for call in calls if _same_thread(call, calls[played.work[ended_by].call])]
         outside = end - begin
         for call in own:
@@ -208,39 +206,46 @@ def breakdown(played: Played, group: Group, *, redundant: bool = False) -> dict[
     return found
 
 
-def application_ns(
-    played: Played, group: Group, saved: Callable[[int], float], *, redundant: bool = False
-) -> float:
-    """The makespan if work took less, by model 3.3: waits and the host's time stay as long.
+def application(
+    played: Played, group: Group, *, redundant: bool = False
+) -> Callable[[dict[int, float]], float]:
+    """Gives the makespan if work took so many ns less, by model 3.3: waits and the host's time stay.
 
     Work begins as long after the last of what it waited for as it did. The first work that a thread puts into
     a stream after a wait waits for its launch too, which comes as long after the return as it did.
     """
     calls = played.recording.calls
     first, _ = _span(played, group)
-    ends: dict[int, float] = {}
+    in_order = sorted(group, key=lambda i: played.work[i].begin_ns)
+    waits_of = {i: tuple(_waits_first_met(played, i, redundant=redundant)) for i in group}
+    last_of = {i: _last_end(played, played.after[i]) for i in group}
 
-    def back(waits: list[HostWait]) -> tuple[float, float]:
-        """When the thread came back from the last of its waits, and would."""
-        if not waits:
-            return first, first
-        call, awaited = calls[waits[-1].call], waits[-1].awaited
-        was, now = back(waits[:-1])
-        called = max(call.begin_ns, was)
-        took = max(call.end_ns, first) - max(called, _last_end(played, awaited))
-        return max(call.end_ns, first), took + max(called - was + now, *(ends[p] for p in awaited))
+    def makespan_ns(saved: dict[int, float]) -> float:
+        ends: dict[int, float] = {}
+        known: dict[tuple[HostWait, ...], tuple[float, float]] = {(): (first, first)}
 
-    for i in sorted(group, key=lambda i: played.work[i].begin_ns):
-        work = played.work[i]
-        held: list[tuple[float, float]] = [(played.work[p].end_ns, ends[p]) for p in played.after[i]]
-        waits = _waits_first_met(played, i, redundant=redundant)
-        if waits:
-            was, now = back(waits)
-            launched = max(calls[work.call].begin_ns, was)
-            held.append((launched, launched - was + now))
-        earlier = max(was for was, _ in held) - max(now for _, now in held) if held else 0
-        ends[i] = work.end_ns - earlier - saved(i)
-    return max(ends.values()) - first
+        def back(waits: tuple[HostWait, ...]) -> tuple[float, float]:
+            """When the thread came back from the last of its waits, and would."""
+            if waits not in known:
+                call, awaited = calls[waits[-1].call], waits[-1].awaited
+                was, now = back(waits[:-1])
+                called = max(call.begin_ns, was)
+                took = max(call.end_ns, first) - max(called, _last_end(played, awaited))
+                would = max(called - was + now, *(ends[p] for p in awaited))
+                known[waits] = max(call.end_ns, first), took + would
+            return known[waits]
+
+        for i in in_order:
+            work = played.work[i]
+            was_held, held = last_of[i], max((ends[p] for p in played.after[i]), default=0)
+            if waits_of[i]:
+                was, now = back(waits_of[i])
+                launched = max(calls[work.call].begin_ns, was)
+                was_held, held = max(was_held, launched), max(held, launched - was + now)
+            ends[i] = work.end_ns - (was_held - held) - saved.get(i, 0)
+        return max(ends.values()) - first
+
+    return makespan_ns
 
 
 def _last_to_end(played: Played, work: Iterable[int]) -> int | None:
@@ -270,12 +275,13 @@ def _waits_before(played: Played, call: int, *, redundant: bool) -> list[HostWai
 def _waits_first_met(played: Played, piece: int, *, redundant: bool) -> list[HostWait]:
     """The waits before a piece of work; none if its thread put other work into its stream since the last."""
     waits = _waits_before(played, played.work[piece].call, redundant=redundant)
-    own = played.recording.work[piece]
-    for i, other in enumerate(played.recording.work):
-        same = (own.process, own.gpu, own.stream) == (other.process, other.gpu, other.stream)
-        since = waits and waits[-1].call < played.work[i].call < played.work[piece].call
-        calls = played.recording.calls
-        if same and since and _same_thread(calls[played.work[i].call], calls[played.work[piece].call]):
+    if not waits:
+        return []
+    calls, recorded = played.recording.calls, played.recording.work
+    own, launch = recorded[piece], played.work[piece].call
+    for other, work in zip(recorded, played.work, strict=True):
+        between = waits[-1].call < work.call < launch and _same_thread(calls[work.call], calls[launch])
+        if between and (own.process, own.gpu, own.stream) == (other.process, other.gpu, other.stream):
             return []
     return waits
 

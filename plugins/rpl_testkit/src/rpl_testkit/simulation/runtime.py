@@ -112,13 +112,14 @@ class Played:
         return max(w.end_ns for w in self.work) - min(w.begin_ns for w in self.work)
 
 
-def beside(played: Sequence[Played], machines: Sequence[str]) -> Played:
-    """Programs as processes of one recording, each on its machine: no HIP call here reaches another process.
+def beside(played: Sequence[Played], machines: Sequence[str] = ()) -> Played:
+    """Programs as processes of one recording: no HIP call here reaches another process.
 
-    Stream handles, events, threads and correlation ids of all are the same numbers, as they may be.
+    Each is on the machine that is given for it, all on one where none is. Handles of streams, events, threads
+    and correlation ids of all are the same numbers, as they may be.
     """
     work, after, behind, waits = [], [], [], []
-    recorded = RecordedProgram(machines=tuple(machines))
+    recorded = RecordedProgram(machines=tuple(machines) or ("node",) * len(played))
 
     def moved(pieces: frozenset[int], first: int) -> frozenset[int]:
         return frozenset(piece + first for piece in pieces)

@@ -135,7 +135,7 @@ def find_releases(domain: Domain, host: HostTimeline | None) -> Releases:
     target = edges.target[queued]
     until = np.full(count, -1, dtype=np.int64)
     np.maximum.at(until, target, domain.end_ns[edges.source[queued]])
-    held = until > np.maximum(domain.submitted_ns[:count], 0)
+    held = (until > domain.submitted_ns[:count]) & (domain.submitted_ns[:count] >= 0)
     lanes = np.flatnonzero(np.isin(domain.lane[:count], domain.lane[target]))
     held[lanes] &= until[lanes] > _lane_free_ns(domain, lanes)
     return Releases(domain.submitted_ns[:count], held, copies, host)
@@ -241,7 +241,7 @@ def _blamed(
         int((submitted - begin_ns)[known].sum()) - copying - waiting,
         waiting + int(queued[held].sum()),
         int((queued - behind)[known & ~held].sum()),
-        int(queued[~known & ~held].sum() + behind[known & ~held].sum()),
+        int(queued[~known].sum() + behind[known & ~held].sum()),
         copying,
     )
 
