@@ -146,6 +146,11 @@ def _check_path(answer: _Answer) -> None:
     assert graph.critical_path_ns == figures.longest_ns(played, work, answer.duration)
     assert graph.makespan_ns == figures.busy(played, work).makespan_ns
     _check_parts(graph.breakdown, [figures.breakdown(played, work, redundant=r) for r in (False, True)])
+    # What marks carry of a thread's waits to others need not be found (2.11).
+    proven = (proven_order(played.recording, marks_carry=marks_carry) for marks_carry in (False, True))
+    least, most = (figures.longest_ns(played, work, answer.duration, order) for order in proven)
+    assert least <= graph.bounds.certain_only_ns <= most
+    assert graph.bounds.all_edges_ns >= graph.critical_path_ns
     recorded = played.recording
     lane = {i: (recorded.work[i].process, recorded.work[i].gpu, recorded.work[i].stream) for i in work}
     assert graph.lanes == len(set(lane.values()))
@@ -164,12 +169,26 @@ def _check_path(answer: _Answer) -> None:
         (_FIRST_PID + process, 2 + gpu, stream, len(run), sum(map(answer.duration, run)))
         for (process, gpu, stream), run in runs
     ]
+    _check_path_edges(graph, len(path))
     on_path = {(part.name, part.kind): part.on_path_ns for part in graph.symbols}
     for symbol in graph.symbols:
         own = sum(answer.duration(i) for i in answer.of(symbol) & set(path))
         assert on_path[symbol.name, symbol.kind] == own
         assert symbol.criticality_weight == pytest.approx(own / graph.critical_path_ns)
     assert graph.dominant_work.fraction == max(part.criticality_weight for part in graph.symbols)
+
+
+def _check_path_edges(graph: Any, nodes: int) -> None:
+    """Work follows work in its stream or by an edge; a thread that waited takes one in and one out."""
+    direct, waits, certain = 0, 0, 0
+    for edge in graph.path_edges:
+        direct += edge.count * (edge.kind in ("stream", "event", "null_stream"))
+        waits += edge.count * (edge.kind in ("host_sync", "blocking_call"))
+        certain += edge.count * (edge.confidence == "certain")
+    assert waits % 2 == 0
+    assert direct + waits // 2 == nodes - 1
+    edges = sum(edge.count for edge in graph.path_edges)
+    assert graph.path_confidence == (pytest.approx(certain / edges) if edges else None)
 
 
 def _check_symbols(answer: _Answer) -> None:

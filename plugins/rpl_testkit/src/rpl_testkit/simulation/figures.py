@@ -93,9 +93,14 @@ def busy(played: Played, group: Group) -> Busy:
     return Busy(last - first, kernel_ns, copy_ns, total)
 
 
-def longest_ns(played: Played, group: Group, weight: Callable[[int], float]) -> float:
-    """The longest chain of work of which each piece had to wait for the one before."""
-    return max(_heads(group, played.after, weight).values(), default=0)
+def longest_ns(
+    played: Played,
+    group: Group,
+    weight: Callable[[int], float],
+    after: Sequence[frozenset[int]] | None = None,
+) -> float:
+    """The longest chain of work of which each piece had to wait for the one before, or was ``after`` it."""
+    return max(_heads(group, played.after if after is None else after, weight).values(), default=0)
 
 
 def slack_ns(played: Played, group: Group, weight: Callable[[int], int]) -> dict[int, int]:
