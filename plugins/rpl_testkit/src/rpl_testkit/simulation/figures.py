@@ -242,7 +242,8 @@ def application(
 
         for i in in_order:
             work = played.work[i]
-            was_held, held = last_of[i], max((ends[p] for p in played.after[i]), default=0)
+            was_held: float = last_of[i]
+            held = max((ends[p] for p in played.after[i]), default=0)
             if waits_of[i]:
                 was, now = back(waits_of[i])
                 launched = max(calls[work.call].begin_ns, was)

@@ -118,7 +118,10 @@ def beside(played: Sequence[Played], machines: Sequence[str] = ()) -> Played:
     Each is on the machine that is given for it, all on one where none is. Handles of streams, events, threads
     and correlation ids of all are the same numbers, as they may be.
     """
-    work, after, behind, waits = [], [], [], []
+    work: list[Work] = []
+    after: list[frozenset[int]] = []
+    behind: list[dict[Reason, frozenset[int]]] = []
+    waits: list[HostWait] = []
     recorded = RecordedProgram(machines=tuple(machines) or ("node",) * len(played))
 
     def moved(pieces: frozenset[int], first: int) -> frozenset[int]:
@@ -329,11 +332,12 @@ class _Player:
                 step, name=f"{step.name}/{number}", duration_ns=step.duration_ns // (number + 1)
             )
             queue = stream.id + number * _QUEUES_BETWEEN_BRANCHES
-            branches.append(("stream", self._submit(host, branch, stream, effect, call, queue)))
+            late = number * self._costs.branch_ns
+            branches.append(("stream", self._submit(host, branch, stream, effect, call, queue, late)))
         stream.last = stream.last_work = _done(_Command(branches), effect)
 
     def _submit(
-        self, host: _Thread, step: Step, stream: _Stream, effect: int, call: int, queue: int
+        self, host: _Thread, step: Step, stream: _Stream, effect: int, call: int, queue: int, late: int = 0
     ) -> _Command:
         """One piece of work behind what the stream has so far."""
         blockers: list[tuple[Reason, _Command]] = [("stream", stream.last)] if stream.last else []
@@ -347,7 +351,7 @@ class _Player:
             blockers.append(("queue", self._on_queue[hardware]))
         blockers.append(("host", host.waited))
         command = _Command(blockers, work=len(self._work))
-        begin = max(effect, command.ready_ns()) + self._costs.begin_ns
+        begin = max(effect, command.ready_ns()) + self._costs.begin_ns + late
         command.done_ns = begin + step.duration_ns
         times = _EPOCH_NS + begin, _EPOCH_NS + command.done_ns
         self._work.append(Work(step.name, *times, "launch", call))

@@ -285,25 +285,21 @@ def idle_intervals(
     since, until = busy_until[ender - 1], begin_ns[ender]
     submitted = _submitted(since, until, node, releases)
     gaps, nothing = np.arange(ender.size), np.zeros(ender.size, np.int64)
-    # What the host was in from each time on, as long as the launch had not been called.
-    gap, time = [gaps, gaps], [since, submitted]
-    changes = {_SYNC: [nothing, nothing], _COPYING: [nothing, nothing]}
+    # A thread is in one outermost call at a time: what it was in is the sum of what began and ended.
+    gap, time, change = [gaps, gaps], [since, submitted], [nothing, nothing]
     for piece in () if releases.host is None else releases.host.pieces(node, since, until):
-        for cause, of, start, stop in _blocked(piece, since, submitted):
-            gap, time, one = [*gap, of, of], [*time, start, stop], np.ones(of.size, np.int64)
-            for own, change in changes.items():
-                change += [one, -one] if own == cause else [0 * one, 0 * one]
+        for blocked, of, start, stop in _blocked(piece, since, submitted):
+            own = np.full(of.size, blocked - _HOST)
+            gap, time, change = [*gap, of, of], [*time, start, stop], [*change, own, -own]
     at, place = np.concatenate(time), np.concatenate(gap)
     order = np.lexsort((at, place))
     at, place = at[order], place[order]
-    blocked = {cause: np.cumsum(np.concatenate(change)[order]) > 0 for cause, change in changes.items()}
+    of_host = _HOST + np.cumsum(np.concatenate(change)[order])
     last = place != np.append(place[1:], -1)
     end = np.where(last, until[place], np.append(at[1:], 0))
     queued = np.where(releases.submitted_ns[node] >= 0, _LAUNCH, _UNATTRIBUTED)
     queued[releases.held[node]] = _SYNC
-    cause = np.where(at < submitted[place], _HOST, queued[place])
-    for own, now in blocked.items():
-        cause[now] = own
+    cause = np.where(at < submitted[place], of_host, queued[place])
     some = end > at
     at, end, place, cause = at[some], end[some], place[some], cause[some]
     opens = np.flatnonzero((np.diff(place, prepend=-1) != 0) | (np.diff(cause, prepend=-1) != 0))
