@@ -31,10 +31,10 @@ def _overwrite(path: Path, sought: Sequence[bytes]) -> None:
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
         places = [(at, len(one)) for one in sought for at in _places(content, one)]
     if places:
-        with path.open("r+b") as stream:
+        with path.open("r+b") as target:
             for at, size in places:
-                stream.seek(at)
-                stream.write(b"*" * size)
+                target.seek(at)
+                target.write(b"*" * size)
 
 
 def _places(content: mmap.mmap, one: bytes) -> list[int]:
