@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rpl_analysis.interfaces import Rule
     from rpl_optimize.interfaces.transformation import Transformation
 
-RPL_API = 1
+RPL_API = 2
 _DISTINCT = PluginSetting(
     "plugins.transforms.distinct-pointers", SettingKind.VALUE, "kernels whose pointers never overlap"
 )

@@ -16,10 +16,20 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from rpl_core.interfaces.renderer import SectionOf
+    from rpl_core.plugins.catalog import NamedContributions
+    from rpl_core.plugins.kinds import ContributionKind
+
+    Offered = Callable[[ContributionKind[Any]], NamedContributions[Any]]
 
 
 def _say_nothing(_line: str) -> None:
     return None
+
+
+def _offer_nothing(kind: ContributionKind[Any]) -> NamedContributions[Any]:
+    from rpl_core.plugins.catalog import NamedContributions
+
+    return NamedContributions(kind.noun, ())
 
 
 @frozen
@@ -56,7 +66,8 @@ class ProposalRequest:
     model); ``options`` are its settings from the command line; ``note`` tells the user something.
     ``spent`` are transformations whose last candidates in a row (``--patience``) were not kept: it proposes
     no more of theirs. ``transformations`` are all that are installed, ``proposers`` those that join others.
-    ``sections`` say more about kernels, from ``models``, the validated documents.
+    ``sections`` say more about kernels, from ``models``, the validated documents. ``offered`` gives what
+    plugins offer of a ``ContributionKind``, for proposers with hooks of their own.
     """
 
     source: KernelSource
@@ -72,6 +83,7 @@ class ProposalRequest:
     proposers: tuple[InstalledProposer, ...] = attrs.field(default=(), repr=False)
     sections: tuple[SectionOf, ...] = attrs.field(default=(), repr=False)
     models: Mapping[str, BaseModel] = attrs.field(factory=dict, repr=False)
+    offered: Offered = attrs.field(default=_offer_nothing, eq=False, repr=False)
 
 
 class Proposer(ABC):

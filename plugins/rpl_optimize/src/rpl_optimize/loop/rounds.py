@@ -295,6 +295,7 @@ class OptimizeLoop:
                 SectionOf(c.plugin, c.value) for c in host.catalog.report_sections().contributions
             ),
             models=baseline.documents.by_name(),
+            offered=host.catalog.of,
         )
 
     def _try(self, built: Built, target: Target, baseline: Baseline) -> Baseline:
