@@ -146,7 +146,7 @@ class RankedProposer(Proposer):
                 count = len({one.alternatives or one.id for one in candidates})
                 most = max((one.evidence or Evidence()).expected_gain or (0.0, 0.0) for one in candidates)[1]
                 gain = f"may gain up to {most:.1%} of the time" if most else "no document says what it gains"
-                ways = "" if count == len(candidates) else f", {len(candidates)} ways"
+                ways = "" if count == len(candidates) else f" ({counted(len(candidates), 'way', 'ways')})"
                 request.note(f"  {name}: {counted(count, 'place', 'places')}{ways}; {gain}")
 
     def _entries(

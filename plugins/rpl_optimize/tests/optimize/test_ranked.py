@@ -257,7 +257,7 @@ def test_the_plan_is_told_before_the_first_candidate_and_once():
     proposer.propose(asked)
     assert notes == [
         "plan for k, in turns:",
-        "  a: 2 places, 6 ways; may gain up to 40.0% of the time",
+        "  a: 2 places (6 ways); may gain up to 40.0% of the time",
         "  b: 1 place; no document says what it gains",
     ]
 
