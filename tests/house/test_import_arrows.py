@@ -32,7 +32,7 @@ ALLOWED = {
     "rpl_att": {"rpl_core", "rpl_codeobject", "rpl_analysis", "rpl_report", "rpl_rocprofv3"},
     "rpl_pcsampling": {"rpl_core", "rpl_analysis", "rpl_report", "rpl_rocprofv3"},
     "rpl_torch": {"rpl_core", "rpl_analysis", "rpl_rocprofv3"},
-    "rpl_selftest": {"rpl_core", "rpl_codeobject", "rpl_measure"},
+    "rpl_selftest": {"rpl_core", "rpl_codeobject", "rpl_measure", "rpl_optimize"},
     "rpl_native": set(),
     "rpl_vmreplay": {"rpl_core", "rpl_codeobject", "rpl_native", "rpl_optimize"},
     "rpl_emu": {

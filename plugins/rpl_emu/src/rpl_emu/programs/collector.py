@@ -23,7 +23,7 @@ from rpl_core.process.outcome import ApplicationExitError, process_findings
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.run_directory.layout import ARTIFACTS
 from rpl_core.text.secrets import masked_words
-from rpl_emu.programs.software_gpu import DEVICE
+from rpl_emu.programs.software_gpu import DEVICE, RUNTIME
 
 _TIMING_FOLDER = ".rocpd_profile"
 LAUNCHES = "software_kfd.log"
@@ -53,7 +53,8 @@ class EmulatedCollector(Collector):
         from rpl_emu.programs.software_gpu import find_runtime, launcher_words
 
         require_program(request.command)
-        command = (*launcher_words(find_runtime(request.command, None)), *request.command)
+        runtime = find_runtime(request.command, request.options[RUNTIME])
+        command = (*launcher_words(runtime), *request.command)
         passes = []
         if request.runs:
             passes.append(

@@ -149,7 +149,7 @@ class OptimizeSettings:
         metavar="N",
         default=3,
         show_default=True,
-        help="Candidates in a row that may fail.",
+        help="Candidates in a row that may fail, of each transformation.",
     )
     auto_approve: bool = option(
         "--auto-approve",

@@ -64,9 +64,10 @@ class ProposalRequest:
     ``recorded_kernel`` is the target's name as the profiler displays it. ``binary`` is the built baseline,
     with its device code. ``directory`` is where a proposer may keep records of its own (exchanges with a
     model); ``options`` are its settings from the command line; ``note`` tells the user something.
-    ``transformations`` are all that are installed, ``proposers`` those that join others. ``sections`` say
-    more about kernels, from ``models``, the validated documents. ``offered`` gives what plugins offer of a
-    ``ContributionKind``, for proposers with hooks of their own.
+    ``spent`` are transformations whose last candidates in a row (``--patience``) were not kept: it proposes
+    no more of theirs. ``transformations`` are all that are installed, ``proposers`` those that join others.
+    ``sections`` say more about kernels, from ``models``, the validated documents. ``offered`` gives what
+    plugins offer of a ``ContributionKind``, for proposers with hooks of their own.
     """
 
     source: KernelSource
@@ -78,6 +79,7 @@ class ProposalRequest:
     options: Mapping[str, str] = attrs.field(factory=dict)
     note: Callable[[str], None] = attrs.field(default=_say_nothing, eq=False)
     transformations: tuple[InstalledTransformation, ...] = attrs.field(default=(), repr=False)
+    spent: frozenset[str] = frozenset()
     proposers: tuple[InstalledProposer, ...] = attrs.field(default=(), repr=False)
     sections: tuple[SectionOf, ...] = attrs.field(default=(), repr=False)
     models: Mapping[str, BaseModel] = attrs.field(factory=dict, repr=False)
