@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rpl_core.model.trace import Agent
     from rpl_vmreplay.interfaces.replayer import Replayer
 
-RPL_API = 1
+RPL_API = 2
 
 
 class EmulatorCheck(DoctorCheck):
