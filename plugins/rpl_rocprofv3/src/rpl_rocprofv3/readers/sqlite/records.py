@@ -254,4 +254,5 @@ def _bytes_up_to_first(bits: NDArray[np.uint64]) -> Int64Column:
     through &= _LOWEST_BITS
     through *= _LOWEST_BITS  # their sum stands in the highest byte
     through >>= np.uint64(56)
-    return through.view(np.int64)
+    count: Int64Column = through.view(np.int64)
+    return count
