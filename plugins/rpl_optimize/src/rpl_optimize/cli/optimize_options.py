@@ -131,6 +131,11 @@ _LOOP = (
         help="Candidates in a row that may fail.",
     ),
     click.option("--auto-approve", is_flag=True, help="Accept what is proven without asking."),
+    click.option(
+        "--step-by-step",
+        is_flag=True,
+        help="For other programs: before each stage a JSON line on stdout, then wait for `go` on stdin.",
+    ),
     click.option("--in-place", is_flag=True, help="Replace the source; a backup is kept beside it."),
     click.option("--resume", type=click.Path(path_type=Path), metavar="DIR", help="Go on with a session."),
     click.option(
@@ -217,6 +222,7 @@ class OptimizeSettings:
     time_budget: float | None
     patience: int
     auto_approve: bool
+    step_by_step: bool
     in_place: bool
     resume: Path | None
     keep_command: bool
