@@ -64,7 +64,7 @@ def test_the_loop_of_an_agent_runs_without_a_gpu_and_accepts_nothing(build, tmp_
     profile, seen, state = anyio.run(walk)
     assert profile["profile"]["provenance"]["origin"] == "modelled"
     assert list(seen) == ["propose", "build", "measure", "verdict"]
-    assert "#pragma" in seen["propose"]["diff"]
+    assert "unroll" in seen["propose"]["diff"]
     assert all(guard["passed"] for guard in seen["propose"]["source_guards"])
     assert seen["build"]["build"]["reproducible"] is True
     modelled = seen["measure"]["evidence"]["modelled"]

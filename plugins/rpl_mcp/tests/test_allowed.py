@@ -8,7 +8,7 @@ import pytest
 
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_mcp.allowed import Allowed
-from rpl_mcp.session import require_resumable
+from rpl_mcp.session import require_resumable, state_of
 
 
 @pytest.fixture
@@ -123,3 +123,20 @@ def test_a_damaged_request_is_bad_data(allowed, session):
     (folder / "request.json").write_text("[]")
     with pytest.raises(BadDataError, match="is damaged"):
         require_resumable(folder, allowed)
+
+
+@pytest.mark.parametrize("name", ["original/a.hip", "ledger.jsonl", "optimize.json", "original"])
+def test_a_session_from_elsewhere_shows_no_file_outside(allowed, session, name):
+    """Such as one in a cloned project, whose links lead to a key of the user."""
+    folder, secret = session(), allowed.root.parent / "outside"
+    (folder / "original").mkdir()
+    (folder / "original" / "a.hip").write_text("__global__ void f() {}\n")
+    (folder / "optimize.json").write_text("{}")
+    target = secret if name == "original" else secret / "secret"
+    if name == "original":
+        (folder / "original" / "a.hip").unlink()
+        (folder / "original").rmdir()
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(target)
+    with pytest.raises(BadDataError, match="goes through a link"):
+        state_of(allowed, folder, {})

@@ -11,7 +11,7 @@ import pytest
 
 from rpl_testkit.closed_loop import open_bench
 
-pytestmark = [pytest.mark.clang, pytest.mark.long]
+pytestmark = [pytest.mark.clang, pytest.mark.long, pytest.mark.timeout(900)]
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "optimize" / "smooth.hip"
 SMOOTH = "smooth(float const*, float const*, float*, int, int)"
@@ -109,6 +109,7 @@ def test_an_agent_walks_through_a_session(act, root):
         assert state["finished"]["termination_reason"] == "interrupted"
         assert state["judgement"]["verdict"] == "accepted"
         assert (await agent("optimize_resume", session=session))["waiting_for"] == "build"
+        agent.progress.clear()
         async with anyio.create_task_group() as group:  # cancelled, and resumed once more
             group.start_soon(agent, "optimize_build")
             while not agent.progress:

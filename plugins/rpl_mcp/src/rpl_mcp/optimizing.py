@@ -100,30 +100,34 @@ class OptimizeTools:
 
         Without `output_files` or `validate` no result is checked, and nothing can be accepted.
         """
-        self._require_none_held()
-        file = self.allowed.path(source)
-        application, template = self.allowed.command(command), self.allowed.command(build)
-        checks = [shlex.join(self.allowed.command(check)) for check in validate]
-        outputs = [self.allowed.result(output) for output in output_files]
-        folder = self.allowed.new(f"optimize-{file.stem}")
-        words = ["--source", str(file), "--build", shlex.join(template), "-o", str(folder)]
-        words += [word for check in checks for word in ("--validate", check)]
-        words += [f"--output-file={output}" for output in outputs]
-        words += ["--rtol", repr(rtol), "--atol", repr(atol), "--runs", str(runs), "--proposer", proposer]
-        words += ["--min-improvement", repr(min_improvement), "--max-iters", str(max_candidates)]
-        words += ["--patience", str(patience)]
-        words += [] if kernel is None else [f"--kernel={kernel}"]
-        words += [] if device is None else ["--device", device]
-        words += [] if metric is None else ["--metric", metric]
-        return StartResult.model_validate(await self._begun(context, [*words, "--", *application], folder))
+        async with self._step_by_step:
+            self._require_none_held()
+            file = self.allowed.path(source)
+            application, template = self.allowed.command(command), self.allowed.command(build)
+            checks = [shlex.join(self.allowed.command(check)) for check in validate]
+            outputs = [self.allowed.result(output) for output in output_files]
+            folder = self.allowed.new(f"optimize-{file.stem}")
+            words = ["--source", str(file), "--build", shlex.join(template), "-o", str(folder)]
+            words += [word for check in checks for word in ("--validate", check)]
+            words += [f"--output-file={output}" for output in outputs]
+            words += ["--rtol", repr(rtol), "--atol", repr(atol), "--runs", str(runs), "--proposer", proposer]
+            words += ["--min-improvement", repr(min_improvement), "--max-iters", str(max_candidates)]
+            words += ["--patience", str(patience)]
+            words += [] if kernel is None else [f"--kernel={kernel}"]
+            words += [] if device is None else ["--device", device]
+            words += [] if metric is None else ["--metric", metric]
+            return StartResult.model_validate(
+                await self._begun(context, [*words, "--", *application], folder)
+            )
 
     @tool
     async def optimize_resume(self, context: Context, session: PathText) -> StartResult:
         """Go on with a session that was stopped, was cancelled or lost its server."""
-        self._require_none_held()
-        folder = self.allowed.path(session)
-        require_resumable(folder, self.allowed)
-        return StartResult.model_validate(await self._begun(context, ["--resume", str(folder)], folder))
+        async with self._step_by_step:
+            self._require_none_held()
+            folder = self.allowed.path(session)
+            require_resumable(folder, self.allowed)
+            return StartResult.model_validate(await self._begun(context, ["--resume", str(folder)], folder))
 
     @tool
     async def optimize_propose(self, context: Context) -> ProposeResult:
@@ -170,16 +174,14 @@ class OptimizeTools:
             raise UsageError("there is no session", next_step="name what optimize_start returned")
         held = self.held
         told = held.told if held is not None and held.folder == folder else {}
-        return state_of(folder, self.allowed.told(folder), told)
+        return state_of(self.allowed, folder, told)
 
     @tool
     async def optimize_stop(self) -> StageResult:
         """Stop the session that is held. Everything found so far stays, for optimize_resume."""
         held = self._require_held()
         await self.stop()
-        return StageResult.model_validate(
-            state_of(held.folder, self.allowed.told(held.folder), {}, held.child.notes)
-        )
+        return StageResult.model_validate(state_of(self.allowed, held.folder, {}, held.child.notes))
 
     async def stop(self) -> None:
         if self.held is not None:
@@ -187,9 +189,7 @@ class OptimizeTools:
             await held.stop()
 
     async def _begun(self, context: Context, words: Sequence[str], folder: Path) -> OptimizeResult:
-        async with self._step_by_step:
-            self._require_none_held()
-            return self._after(await Walk.begin(self.runner, words, folder, teller(context)))
+        return self._after(await Walk.begin(self.runner, words, folder, teller(context)))
 
     async def _step(self, context: Context, stage: Waiting, answer: str = "go") -> OptimizeResult:
         async with self._step_by_step:
@@ -209,7 +209,7 @@ class OptimizeTools:
 
     def _after(self, walk: Walk, candidate: int | None = None) -> OptimizeResult:
         self.held = walk if walk.waiting_for is not None else None
-        return state_of(walk.folder, self.allowed.told(walk.folder), walk.told, walk.child.notes, candidate)
+        return state_of(self.allowed, walk.folder, walk.told, walk.child.notes, candidate)
 
     def _require_held(self) -> Walk:
         if self.held is None:

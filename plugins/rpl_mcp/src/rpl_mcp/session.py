@@ -104,15 +104,19 @@ class Walk:
 
 
 def state_of(
-    folder: Path, name: str, told: Mapping[str, Any], notes: Iterable[str] = (), candidate: int | None = None
+    allowed: Allowed,
+    folder: Path,
+    told: Mapping[str, Any],
+    notes: Iterable[str] = (),
+    candidate: int | None = None,
 ) -> OptimizeResult:
     """The session as its ledger has it. ``candidate``: of which evidence is given, ``None``: the last one."""
     evidence = RecordedEvidence()
     last: dict[type, Any] = {}
-    sources = [read_source(_original(folder), None).text]
+    sources = [read_source(_original(allowed, folder), None).text]
     proposals: dict[int, tuple[ProposedData, bytes]] = {}
     judgements: dict[int, JudgementPart] = {}
-    for entry in read_ledger(folder / LEDGER):
+    for entry in read_ledger(_file(allowed, folder, LEDGER)):
         data = CONTRACTS[entry.event].model_validate(entry.data)
         evidence.take(entry.event, data)
         last[type(data)] = data
@@ -121,7 +125,7 @@ def state_of(
         elif isinstance(data, JudgedData):
             judgements[data.candidate] = data.judgement
         elif isinstance(data, WrittenData) and data.candidate in proposals:
-            accepted = _source(folder, proposals[data.candidate][0])
+            accepted = _source(allowed, folder, proposals[data.candidate][0])
             sources.append(accepted or sources[-1])
     number = max(proposals, default=None) if candidate is None else candidate
     proposed, before = proposals.get(number or 0, (None, b""))
@@ -129,14 +133,14 @@ def state_of(
     written, waiting = last.get(WrittenData), cast("Waiting | None", told.get("waiting_for"))
     return OptimizeResult(
         notes=tuple(notes),
-        session=name,
+        session=allowed.told(folder),
         waiting_for=waiting,
         finished=None if waiting is not None else last.get(FinishedData),
         candidate=number,
         baseline=last.get(BaselineProfiledData),
         target=last.get(TargetChosenData),
         proposed=proposed,
-        diff=None if proposed is None else _diff(folder, proposed, before),
+        diff=None if proposed is None else _diff(allowed, folder, proposed, before),
         source_guards=() if found is None else found.source_guards,
         build=None if found is None else found.build,
         binary_guards=() if found is None else found.binary_guards,
@@ -144,34 +148,38 @@ def state_of(
         judgement=None if number is None else judgements.get(number),
         question=told.get("evidence"),
         written=written if written is not None and written.candidate == number else None,
-        optimize=_document(folder),
+        optimize=_document(_file(allowed, folder, DOCUMENT)),
     )
 
 
-def _original(folder: Path) -> Path:
+def _file(allowed: Allowed, folder: Path, name: str) -> Path:
+    """A file of a session, which may come from elsewhere: no link may lead out of the root."""
+    path = allowed.path(allowed.told(folder / name))
+    if not path.is_relative_to(folder):
+        raise BadDataError(f"the ledger of {folder.name} names a file outside of the session")
+    return path
+
+
+def _original(allowed: Allowed, folder: Path) -> Path:
     kept = sorted((folder / ORIGINAL).iterdir()) if (folder / ORIGINAL).is_dir() else []
     if len(kept) != 1:
         raise BadDataError(f"{folder.name} keeps no copy of its source")
-    return kept[0]
+    return _file(allowed, folder, f"{ORIGINAL}/{kept[0].name}")
 
 
-def _source(folder: Path, proposed: ProposedData) -> bytes | None:
+def _source(allowed: Allowed, folder: Path, proposed: ProposedData) -> bytes | None:
     """The candidate's text, from where the session keeps it."""
     if proposed.source is None:
         return None
-    path = (folder / proposed.source).resolve()
-    if not path.is_relative_to(folder.resolve()):
-        raise BadDataError(f"the ledger of {folder.name} names a source outside of the session")
-    return read_source(path, None).text
+    return read_source(_file(allowed, folder, proposed.source), None).text
 
 
-def _diff(folder: Path, proposed: ProposedData, before: bytes) -> str | None:
-    text = _source(folder, proposed)
+def _diff(allowed: Allowed, folder: Path, proposed: ProposedData, before: bytes) -> str | None:
+    text = _source(allowed, folder, proposed)
     return None if text is None else unified_diff(before, text, Path(proposed.source or "").name)
 
 
-def _document(folder: Path) -> OptimizeDocument:
-    path = folder / DOCUMENT
+def _document(path: Path) -> OptimizeDocument:
     return OptimizeDocument.model_validate(parse_json(read_regular(path, 64 << 20, links=False), DOCUMENT))
 
 

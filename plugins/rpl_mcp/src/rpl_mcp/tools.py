@@ -15,7 +15,7 @@ from typing import Annotated, Literal, ParamSpec, TypeVar
 import attrs
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
 from rpl_analysis.contracts.dag import DagDocument
@@ -23,7 +23,7 @@ from rpl_analysis.contracts.profile import ProfileDocument
 from rpl_analysis.contracts.roofline import RooflineDocument
 from rpl_analysis.contracts.what_if import WhatIfDocument
 from rpl_compare.contract import CompareDocument
-from rpl_core.errors import BadDataError, RplError
+from rpl_core.errors import RplError
 from rpl_core.files.bounded import parse_json, read_regular
 from rpl_core.text.safety import readable
 from rpl_mcp.allowed import Allowed
@@ -81,6 +81,8 @@ def tool(call: Callable[Given, Awaitable[Returned]]) -> Callable[Given, Awaitabl
             return masked(await call(*args, **kwargs))
         except RplError as error:
             raise ToolError(readable(error.one_line())) from error
+        except ValidationError as error:
+            raise ToolError(f"what was read is not as rpl writes it: no {error.title}") from error
 
     return told
 
@@ -268,10 +270,7 @@ def _device(device: str | None) -> list[str]:
 
 
 def _parsed(content: bytes, model: type[Document]) -> Document:
-    try:
-        return model.model_validate(parse_json(content, "what rpl printed"))
-    except ValueError as error:
-        raise BadDataError(f"what rpl printed is no {model.__name__}", cause=str(error)) from None
+    return model.model_validate(parse_json(content, "what rpl printed"))
 
 
 def _read(run: Path, name: str, kernel: str | None, top: int) -> tuple[BaseModel, int]:

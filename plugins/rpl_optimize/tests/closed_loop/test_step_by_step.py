@@ -21,13 +21,14 @@ def walked(loop, words, answers):
     lines = "".join(f"{answer}\n" for answer in answers)
     command = [sys.executable, "-c", START, *words]
     done = subprocess.run(
-        command, cwd=loop.bench.folder, input=lines, capture_output=True, text=True, timeout=280, check=False
+        command, cwd=loop.bench.folder, input=lines, capture_output=True, text=True, check=False
     )
     return [json.loads(line) for line in done.stdout.splitlines()], done
 
 
 @pytest.mark.clang
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_a_session_is_walked_through_left_open_and_resumed(killable_loop) -> None:
     loop = killable_loop
     loop.script("does not build", "faster")
