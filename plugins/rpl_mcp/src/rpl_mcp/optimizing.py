@@ -202,8 +202,8 @@ class OptimizeTools:
             candidate = held.candidate
             try:
                 await held.go_on(answer, teller(context))
-            except BaseException:  # cancelled too: its process is gone, the session is open
-                self.held = None
+            except BaseException:  # cancelled too: its process ends, the session stays open
+                await self.stop()
                 raise
             return self._after(held, candidate)
 
