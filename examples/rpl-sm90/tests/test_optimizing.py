@@ -126,7 +126,7 @@ def test_clang_reads_with_the_options_of_nvcc(monkeypatch, tmp_path) -> None:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """A builder by the real nvcc, and builds of some texts."""
-    for tool in ("nvcc", "nvdisasm", "clang++-22"):
+    for tool in ("nvcc", "clang++-22"):
         if shutil.which(tool) is None:
             if os.environ.get("CI") == "true" and "cuda" not in os.environ.get("RPL_ALLOW_SKIP", ""):
                 pytest.fail(f"{tool} is not installed")

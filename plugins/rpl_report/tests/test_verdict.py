@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from rpl_core.interfaces.section import Claim
-from rpl_report.text.verdict import verdict_text
+from rpl_report.text.report import verdict_text
 from rpl_report.verdict import Entry, Verdict
 
 _LONG = Entry(

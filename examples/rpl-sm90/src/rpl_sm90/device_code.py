@@ -24,6 +24,7 @@ from rpl_core.errors import BadDataError, MissingError, RplError
 from rpl_core.process import ProcessRequest, run_command
 from rpl_optimize.interfaces.device_code import CodeComparison, DeviceCode
 from rpl_optimize.interfaces.transformation import GuardVerdict
+from rpl_sm90.collector import cuda_roots
 from rpl_sm90.cubin import Cubin, Function
 from rpl_sm90.products import SM90, WARP
 
@@ -150,12 +151,14 @@ def disassemble(cubin: Cubin) -> dict[str, tuple[Instruction, ...]]:
 
 
 def find_disassembler() -> Path:
-    """``nvdisasm`` on ``PATH``, or where CUDA is. Raises ``MissingError``."""
-    home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    places = os.pathsep.join((os.environ.get("PATH", ""), f"{home}/bin"))
-    found = shutil.which("nvdisasm", path=places)
+    """``nvdisasm`` on ``PATH``, or where CUDA is: a toolkit or a wheel. Raises ``MissingError``."""
+    folders = (os.environ.get("PATH", ""), *(f"{root}/bin" for root in cuda_roots()))
+    found = shutil.which("nvdisasm", path=os.pathsep.join(folders))
     if found is None:
-        raise MissingError("nvdisasm was not found", next_step="install CUDA's toolkit, or set CUDA_HOME")
+        raise MissingError(
+            "nvdisasm was not found",
+            next_step="install CUDA's toolkit (or set CUDA_HOME), or: pip install nvidia-cuda-nvdisasm",
+        )
     return Path(found)
 
 

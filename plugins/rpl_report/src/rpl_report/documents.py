@@ -1,4 +1,4 @@
-"""The documents that the reports draw, also where some of them are missing or only one is looked at."""
+"""The documents that the reports draw, also where some are missing, and the devices they speak of."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import MissingError
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pydantic import BaseModel
@@ -16,10 +18,9 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.analysis import AnalysisDocument
     from rpl_analysis.contracts.dag import DagDocument
     from rpl_analysis.contracts.profile import ProfileDocument
+    from rpl_analysis.contracts.ranks import GpuTimePart
     from rpl_analysis.contracts.roofline import RooflineDocument
     from rpl_core.plugins.relay import Contribution
-
-__all__ = ["LazyDocuments", "ReportDocuments", "report_documents", "stored_document", "stored_documents"]
 
 
 @frozen
@@ -120,3 +121,35 @@ def stored_documents(directory: Path, contributions: Sequence[Contribution[Any]]
     known = [kind.value.name for kind in kinds_of(contributions)]
     names = [name for name in known if (directory / f"{name}.json").is_file()]
     return LazyDocuments(names, lambda name: stored_document(directory, name, contributions))
+
+
+def device_names(profile: ProfileDocument) -> str | None:
+    """Such as "8 x PRODUCT (GPU 2 to 9)"; ``None`` where nothing names a device."""
+    own = profile.gpu.product or profile.gpu.architecture or _traced_family(profile)
+    gpus = profile.ranks.gpus if profile.ranks else ()
+    if len(gpus) < 2:
+        return own
+    groups: dict[str, list[GpuTimePart]] = {}
+    for gpu in gpus:
+        groups.setdefault(gpu.product or gpu.architecture or own or "unknown GPU", []).append(gpu)
+    left_out = profile.ranks.gpus_left_out if profile.ranks else 0
+    named = [f"{len(group)} x {name} ({_numbers(group)})" for name, group in groups.items()]
+    return ", ".join([*named, *([f"and {left_out} more"] if left_out else [])])
+
+
+def _traced_family(profile: ProfileDocument) -> str | None:
+    """What thread traces say of the GPU where nothing else does."""
+    found = (part.get("architecture") for part in profile.untimed_thread_traces)
+    family = next((name for name in found if name), None)
+    return f"a {family} GPU" if family else None
+
+
+def _numbers(gpus: Sequence[GpuTimePart]) -> str:
+    machines = len({gpu.node for gpu in gpus})
+    if machines > 1:
+        return f"on {counted(machines, 'machine')}"
+    numbers = sorted(gpu.agent for gpu in gpus if gpu.agent is not None)
+    if not numbers:
+        return "not numbered"
+    gapless = len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1
+    return f"GPU {numbers[0]} to {numbers[-1]}" if gapless else f"GPU {', '.join(map(str, numbers))}"

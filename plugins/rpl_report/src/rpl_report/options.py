@@ -1,17 +1,20 @@
-"""Which kernels the reports list and in which order."""
+"""Which kernels the reports list, in which order: the options, and the choice by them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rpl_core.config.values import at_most, flag, one_of
 from rpl_core.errors import UsageError
 from rpl_core.interfaces.options import CommandOption, OptionForm, SettingKind
 from rpl_core.text.table import counted
 
-__all__ = ["ALL", "KERNEL", "REPORT_OPTIONS", "SORT", "SORT_KEYS", "TOP", "kernels_of_run"]
+if TYPE_CHECKING:
+    from rpl_analysis.contracts.profile import KernelProfile
+    from rpl_core.interfaces.options import Options
 
 _COMMANDS = ("profile", "analyze", "report")
 #: Kernels listed where nobody says how many; the documents hold all.
@@ -90,3 +93,35 @@ KERNEL: CommandOption[str | None] = CommandOption(
     values=lambda run: [re.escape(name) for name in kernels_of_run(run)],
 )
 REPORT_OPTIONS: tuple[CommandOption[Any], ...] = (TOP, ALL, SORT, KERNEL)
+
+
+_Figure = Callable[["KernelProfile"], float | None]
+_FIGURES: Mapping[str, _Figure] = {
+    "time": lambda k: k.runtime_ms,
+    "calls": lambda k: k.launches,
+    "median": lambda k: k.median_ns,
+    "criticality": lambda k: k.criticality_weight,
+    "occupancy": lambda k: k.occupancy.theoretical,
+    "bandwidth": lambda k: k.roofline.achieved_gbps if k.roofline else None,
+    "intensity": lambda k: k.roofline.operational_intensity if k.roofline else None,
+}
+
+
+def chosen_kernels(
+    kernels: Sequence[KernelProfile], names: Mapping[str, str], options: Options
+) -> list[KernelProfile]:
+    """Those that ``--kernel`` keeps, by their recorded or shown name, in the order of ``--sort``.
+
+    Kernels without the figure come last; equal ones keep the document's order, which is by time.
+    """
+    pattern = re.compile(options[KERNEL] or "")
+    chosen = [k for k in kernels if pattern.search(k.name) or pattern.search(names.get(k.name, ""))]
+    if options[SORT] == "name":
+        return sorted(chosen, key=lambda kernel: names.get(kernel.name, kernel.name))
+    figure = _FIGURES[options[SORT]]
+
+    def rank(kernel: KernelProfile) -> tuple[bool, float]:
+        value = figure(kernel)
+        return value is None, -(value or 0.0)
+
+    return sorted(chosen, key=rank)

@@ -24,9 +24,8 @@ def rpl_options() -> tuple[CommandOption[Any], ...]:
 
 @hookimpl
 def rpl_renderers() -> tuple[Renderer, ...]:
-    from rpl_report.data_renderers import CsvRenderer, JsonRenderer
+    from rpl_report.data_renderers import CsvRenderer, JsonRenderer, SarifRenderer
     from rpl_report.html.renderer import HtmlRenderer
-    from rpl_report.sarif import SarifRenderer
     from rpl_report.text.report import TextRenderer
 
     return (TextRenderer(), JsonRenderer(), HtmlRenderer(), CsvRenderer(), SarifRenderer())
@@ -34,10 +33,7 @@ def rpl_renderers() -> tuple[Renderer, ...]:
 
 @hookimpl
 def rpl_report_sections() -> tuple[ReportSection, ...]:
-    from rpl_report.advice_section import AdviceSection
-    from rpl_report.phases_section import PhasesSection
-    from rpl_report.ranks_section import RanksSection
-    from rpl_report.speed_of_light import SpeedOfLightSection
+    from rpl_report.built_in_sections import AdviceSection, PhasesSection, RanksSection, SpeedOfLightSection
 
     return (AdviceSection(), SpeedOfLightSection(), PhasesSection(), RanksSection())
 

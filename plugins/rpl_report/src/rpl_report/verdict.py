@@ -15,7 +15,7 @@ from rpl_analysis.text.figures import between, duration_ns, percent, with_unit
 from rpl_core.text.safety import readable
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
-from rpl_report.device_names import device_names
+from rpl_report.documents import device_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

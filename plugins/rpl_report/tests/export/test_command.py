@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from rpl_report.export.csv_rows import COLUMNS
-from rpl_report.timeline.range_lanes import split_overlaps
+from rpl_report.timeline.lanes import split_overlaps
 
 
 def test_graphml_holds_the_kernels_and_dependencies_of_the_document(demo_run, rpl_cli):

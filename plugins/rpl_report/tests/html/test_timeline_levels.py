@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rpl_analysis.execution_graph.build import execution_graph
-from rpl_report.timeline import bins, build, kept
+from rpl_report.timeline import build
 from rpl_report.timeline.build import timeline_of
 from rpl_report.timeline.model import NO_SYMBOL
 from rpl_testkit.traces import TracedDispatch, make_trace
@@ -90,9 +90,9 @@ def test_few_nodes_are_all_kept_in_order():
 
 
 def test_many_nodes_keep_the_longest_those_of_the_path_and_some_of_each_kernel(monkeypatch):
-    monkeypatch.setattr(kept, "LONGEST_OF_ALL", 10)
-    monkeypatch.setattr(kept, "LONGEST_ON_PATH", 5)
-    monkeypatch.setattr(kept, "LONGEST_PER_SYMBOL", 2)
+    monkeypatch.setattr(build, "LONGEST_OF_ALL", 10)
+    monkeypatch.setattr(build, "LONGEST_ON_PATH", 5)
+    monkeypatch.setattr(build, "LONGEST_PER_SYMBOL", 2)
     rows = [(f"k{i % 4}", 100 * i, 10 + (i * 7) % 83 + 200 * (i % 4 == 0), i % 2) for i in range(200)]
     timeline = timeline_of(_trace(rows))
     assert not timeline.complete
@@ -159,4 +159,4 @@ def test_machines_begin_at_zero_each():
 def test_cells_stay_within_the_limit():
     rows = [("k", 10 * i, 9, i % 48) for i in range(60_000)]
     timeline = timeline_of(_trace(rows))
-    assert timeline.levels[0].busy.size <= max(bins.MOST_CELLS, 48 * 1024) + 48 * 1024
+    assert timeline.levels[0].busy.size <= max(build.MOST_CELLS, 48 * 1024) + 48 * 1024

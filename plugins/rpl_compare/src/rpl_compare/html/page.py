@@ -155,7 +155,7 @@ def _rooflines(
     recordings: Sequence[Recording], host: PluginHost, names: Mapping[str, str]
 ) -> tuple[tuple[Any, ...], Mapping[str, str], str | None]:
     """A view per side, the colours of kernels, or why there are none."""
-    from rpl_report.html.roofline.rooflines import rooflines_of
+    from rpl_report.html.roofline.view import rooflines_of
 
     try:
         views, colours = rooflines_of([_documents(recording, host) for recording in recordings], names)

@@ -133,7 +133,7 @@ def _with_timeline(
     dag: Any = request.documents.get("dag")
     if dag is None:
         return attrs.evolve(request, timeline_reason="there is no dag.json")
-    from rpl_report.timeline.recorded import recorded_timeline
+    from rpl_report.timeline.build import recorded_timeline
 
     with shown_while_long("report", recordings or (directory,)):
         timeline = recorded_timeline(directory, recordings, dag, readers)

@@ -2,24 +2,27 @@
 idle time of each GPU.
 
 Tracks and names are messages of the perfetto package; slices, of which there are millions, are stamped
-from one message per kind (see ``varint_stamps``).
+from one message per kind (``VarintStamp`` below).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from rpl_analysis.execution_graph.results.time_spent import IDLE_CAUSES
 from rpl_analysis.phases.report import ranges_by_name
 from rpl_core.text.safety import encodable, printable
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
-from rpl_report.export.counter_tracks import counter_tracks, describe_counters
 from rpl_report.export.perfetto_tracks import (
     ProcessTrack,
     SliceTrack,
     api_tracks,
+    counter_tracks,
+    describe_counters,
     idle_tracks,
     path_track,
     process_tracks,
@@ -27,7 +30,6 @@ from rpl_report.export.perfetto_tracks import (
     stream_tracks,
     track_categories,
 )
-from rpl_report.export.varint_stamps import placeholder, stamp_messages, varint_width
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,12 +37,72 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import Float64Column
-    from rpl_report.export.counter_tracks import CounterTrack
+    from rpl_report.export.perfetto_tracks import CounterTrack
     from rpl_report.timeline.work import TimedWork
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["to_perfetto"]
+_BITS = 7
+
+
+class Serialisable(Protocol):
+    """A protobuf message."""
+
+    def SerializeToString(self) -> bytes: ...  # noqa: N802 - protobuf's name
+
+
+def varint_width(largest: int) -> int:
+    """Bytes of a varint that holds values up to ``largest`` (>= 0).
+
+    At least 2: a placeholder of one byte could occur anywhere in a message.
+    """
+    return max(2, -(-largest.bit_length() // _BITS))
+
+
+def placeholder(width: int, number: int) -> int:
+    """A value whose varint takes ``width`` bytes and that nothing else has; ``number`` is 1 to 31."""
+    return (1 << (_BITS * width)) - 1 - number
+
+
+def stamp_messages(
+    prototype: Serialisable, columns: Mapping[tuple[int, int], NDArray[np.integer]]
+) -> NDArray[np.uint8]:
+    """Serialised copies of ``prototype``, shape (n, bytes), with its placeholders replaced.
+
+    ``columns`` maps (width, number) of a placeholder to its values (n,), which must not be negative. Raises
+    ``ValueError`` for a placeholder that the prototype does not hold exactly once.
+    """
+    raw = prototype.SerializeToString()
+    count = len(next(iter(columns.values())))
+    messages = np.broadcast_to(np.frombuffer(raw, dtype=np.uint8), (count, len(raw))).copy()
+    for (width, number), values in columns.items():
+        wanted = _varint(placeholder(width, number))
+        if raw.count(wanted) != 1:
+            raise ValueError(
+                f"placeholder {number} of {width} bytes occurs {counted(raw.count(wanted), 'time')}"
+            )
+        at = raw.index(wanted)
+        _stamp(messages[:, at : at + width], values)
+    stamped: NDArray[np.uint8] = messages
+    return stamped
+
+
+def _stamp(place: NDArray[np.uint8], values: NDArray[np.integer]) -> None:
+    width = place.shape[1]
+    left = values.astype(np.uint64)
+    for i in range(width):
+        place[:, i] = (left & np.uint64(0x7F)).astype(np.uint8) | np.uint8(0x80 if i < width - 1 else 0)
+        left >>= np.uint64(_BITS)
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= _BITS
+    out.append(value)
+    return bytes(out)
+
 
 _SEQUENCE = 1
 _FIRST_PROCESS = 1 << 20

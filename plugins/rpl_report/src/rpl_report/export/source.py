@@ -1,23 +1,28 @@
-"""What is exported: the timing run that the documents speak of."""
+"""What is exported: the timing run that the documents speak of, its work as tracks for viewers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rpl_analysis.execution_graph.analyzer import median_run, why_no_graph
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
+from rpl_report.timeline.lanes import identify_lane, split_overlaps
 from rpl_report.timeline.work import timed_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
 
     from rpl_core.model.architecture import Architecture
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Float64Column
     from rpl_report.timeline.work import TimedWork
 
-__all__ = ["ExportedRun", "exported_run"]
+    Int64Column = NDArray[np.int64]
 
 
 @frozen(eq=False)
@@ -46,3 +51,39 @@ def exported_run(recording: Recording, architecture: Callable[[str], Architectur
         )
     recorded = {agent.architecture for agent in recording.gpu_agents if agent.architecture}
     return ExportedRun(work, recording, architecture(recorded.pop()) if len(recorded) == 1 else None)
+
+
+@frozen(eq=False)
+class WorkTrack:
+    """``rows`` of work nodes, ascending by begin, without overlap. ``process`` indexes the trace's."""
+
+    label: str
+    process: int
+    rows: Int64Column
+
+
+def work_tracks(work: TimedWork) -> list[WorkTrack]:
+    """All nodes, by lane."""
+    nodes = work.nodes
+    by_lane = np.argsort(nodes.lane, kind="stable")
+    bounds = np.searchsorted(nodes.lane[by_lane], np.arange(len(nodes.lanes) + 1))
+    tracks = []
+    for lane in range(len(nodes.lanes)):
+        rows = by_lane[bounds[lane] : bounds[lane + 1]]
+        identity = identify_lane(work, lane)
+        for number, part in enumerate(split_overlaps(nodes.begin_ns[rows], nodes.end_ns[rows])):
+            label = identity.label() if number == 0 else f"{identity.label()} (overlapping {number})"
+            tracks.append(WorkTrack(label, identity.process, rows[part]))
+    return tracks
+
+
+def path_intervals(work: TimedWork) -> tuple[Int64Column, Int64Column]:
+    """Begin and end of the path's nodes, in the order of ``work.path_rows``, as recorded but for overlap.
+
+    Neighbours may overlap by the tolerance of the clock; the earlier one is cut there.
+    """
+    nodes, rows = work.nodes, work.path_rows
+    begin = np.maximum.accumulate(nodes.begin_ns[rows]) if rows.size else nodes.begin_ns[rows]
+    end = np.maximum(nodes.end_ns[rows], begin)
+    end[:-1] = np.minimum(end[:-1], begin[1:])
+    return begin, end

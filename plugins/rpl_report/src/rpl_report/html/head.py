@@ -1,8 +1,9 @@
-"""The head of the page: what was profiled, how far to trust it, and the figures that everybody asks for."""
+"""The head of the page: what was profiled, how far to trust it, the first figures, where all come from."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -10,16 +11,17 @@ from rpl_analysis.text.figures import between
 from rpl_core.text.safety import readable
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
-from rpl_report.device_names import device_names
+from rpl_report.documents import device_names
 from rpl_report.html.figures import count, duration, factor, share
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from rpl_analysis.contracts.dag import DagDocument, DominantWorkPart
     from rpl_analysis.contracts.profile import ProfileDocument
+    from rpl_core.contracts.common import DiagnosticDoc
     from rpl_core.interfaces.renderer import RenderRequest
     from rpl_report.html.kernel_identity import KernelNames
-
-__all__ = ["Figure", "Head", "head_of"]
 
 _ORIGINS = {
     "synthetic": "A test or demonstration wrote this recording. Nothing here is a measurement.",
@@ -56,7 +58,7 @@ def head_of(profile: ProfileDocument, dag: DagDocument, names: KernelNames, requ
     origin = profile.provenance.origin if profile.provenance else None
     return Head(
         title=readable(title, 120),
-        facts=(*_of_run(request), *_facts(profile)),
+        facts=(*_of_run(request), *_run_facts(profile)),
         origin=origin if origin != "measured" else None,
         origin_text=_ORIGINS.get(origin or ""),
         incomplete=readable(profile.incomplete, 400) if profile.incomplete else None,
@@ -111,7 +113,7 @@ def _device(profile: ProfileDocument) -> str | None:
     return known
 
 
-def _facts(profile: ProfileDocument) -> list[str]:
+def _run_facts(profile: ProfileDocument) -> list[str]:
     gpu, facts = profile.gpu, []
     if profile.range:
         facts.append(readable(f"only the work of the ranges {profile.range!r}", 160))
@@ -186,3 +188,93 @@ def _runtime(profile: ProfileDocument) -> Figure:
     elif profile.stability.cv is not None:
         note += f", mean of runs, CV {share(profile.stability.cv, 2)} ({profile.stability.classification})"
     return Figure("Kernel time", duration(profile.runtime_ms * 1e6), note)
+
+
+#: Rows of each table (chosen); the documents hold all.
+_ROWS_SHOWN = 200
+
+
+@frozen
+class ArtefactRow:
+    path: str
+    role: str
+    format: str
+    origin: str
+    sha256: str
+
+
+@frozen
+class DiagnosticRow:
+    severity: str
+    code: str
+    fact: str
+    cause: str
+    remedy: str
+    where: str
+
+
+@frozen
+class ProvenanceView:
+    facts: tuple[tuple[str, str], ...]
+    artefacts: tuple[ArtefactRow, ...]
+    artefacts_left_out: int
+    diagnostics: tuple[DiagnosticRow, ...]
+    diagnostics_left_out: int
+    warnings: int
+
+
+def provenance_view(profile: ProfileDocument, documents: Mapping[str, BaseModel]) -> ProvenanceView:
+    provenance, diagnostics = profile.provenance, profile.diagnostics
+    artefacts = provenance.artefacts if provenance else ()
+    return ProvenanceView(
+        facts=tuple(_provenance_facts(profile, documents)),
+        artefacts=tuple(
+            ArtefactRow(
+                path=readable(artefact.path, 300),
+                role=artefact.role,
+                format=readable(artefact.format, 80),
+                origin=artefact.origin,
+                sha256=readable(artefact.sha256 or "not computed", 64),
+            )
+            for artefact in artefacts[:_ROWS_SHOWN]
+        ),
+        artefacts_left_out=max(0, len(artefacts) - _ROWS_SHOWN),
+        diagnostics=tuple(_diagnostic(entry) for entry in diagnostics[:_ROWS_SHOWN]),
+        diagnostics_left_out=max(0, len(diagnostics) - _ROWS_SHOWN),
+        warnings=sum(1 for entry in diagnostics if entry.severity != "info"),
+    )
+
+
+def _provenance_facts(profile: ProfileDocument, documents: Mapping[str, BaseModel]) -> list[tuple[str, str]]:
+    provenance = profile.provenance
+    facts = [
+        ("Documents", ", ".join(f"{name}.json {_version(doc)}" for name, doc in sorted(documents.items())))
+    ]
+    facts.append(("Time from", readable(profile.runtime_source or profile.runtime_reason or "unknown", 300)))
+    if provenance is None:
+        return facts
+    facts.append(("Computed by", f"{provenance.tool} {provenance.tool_version or ''}".strip()))
+    facts.append(("Origin", provenance.origin or "unknown"))
+    device = provenance.device or "none"
+    facts.append(
+        ("Device model", f"{device} ({provenance.device_source})" if provenance.device_source else device)
+    )
+    if provenance.overrides:
+        facts.append(("Overridden", ", ".join(provenance.overrides)))
+    facts.append(("Plugins", ", ".join(provenance.plugins) or "none"))
+    return [(label, readable(text, 600)) for label, text in facts]
+
+
+def _version(document: BaseModel) -> str:
+    return str(getattr(document, "schema_version", "?"))
+
+
+def _diagnostic(entry: DiagnosticDoc) -> DiagnosticRow:
+    return DiagnosticRow(
+        severity=entry.severity,
+        code=readable(entry.code, 80),
+        fact=readable(entry.fact, 600),
+        cause=readable(entry.cause or "", 600),
+        remedy=readable(entry.remedy or "", 600),
+        where=readable(entry.where or "", 300),
+    )

@@ -13,17 +13,16 @@ from markupsafe import Markup
 
 from rpl_analysis.options import NAMES
 from rpl_analysis.text.figures import one_unit
+from rpl_core.interfaces.renderer import RenderRequest
 from rpl_core.interfaces.section import SectionRequest
 from rpl_core.values import frozen
 from rpl_report.documents import report_documents
-from rpl_report.html.forecast_view import ForecastView, forecast_view
-from rpl_report.html.head import Head, head_of
+from rpl_report.html.head import Head, ProvenanceView, head_of, provenance_view
 from rpl_report.html.kernel_details import KernelDetail, kernel_details
 from rpl_report.html.kernel_identity import assign_colours, by_time, kernel_names
 from rpl_report.html.kernel_rows import KernelTable, kernel_table
 from rpl_report.html.light_view import LightView, light_view
-from rpl_report.html.path_view import PathView, path_view
-from rpl_report.html.provenance_view import ProvenanceView, provenance_view
+from rpl_report.html.path_view import ForecastView, PathView, forecast_view, path_view
 from rpl_report.html.roofline.view import RooflineView, roofline_view
 from rpl_report.html.timeline_view import TimelineView, timeline_view
 from rpl_report.sections import AnsweredSection, claims_of, html_sections
@@ -32,8 +31,6 @@ from rpl_report.verdict import Entry, Verdict, verdict_of
 if TYPE_CHECKING:
     from rpl_core.interfaces.renderer import RenderRequest
     from rpl_report.html.kernel_identity import KernelNames
-
-__all__ = ["Assets", "Page", "load_assets", "page_of"]
 
 #: Before anything is drawn: what only works with a script may take its room.
 _EARLY_SCRIPT = 'document.documentElement.className="js"'

@@ -1,24 +1,297 @@
-"""The timeline section: what the page's script draws from, and what stands there without a script."""
+"""The timeline section: columns for the page's script, and the drawing that needs none and is printed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import base64
+import json
+from typing import TYPE_CHECKING, Any
 
-from rpl_core.text.safety import readable
+from markupsafe import Markup
+
+from rpl_core.text.safety import readable, shorten
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_report.html.figures import count, duration
-from rpl_report.html.timeline_data import script_json, timeline_data
-from rpl_report.html.timeline_drawing import Drawing, draw_timeline
-from rpl_report.timeline.kept import LONGEST_OF_ALL, LONGEST_ON_PATH, LONGEST_PER_SYMBOL
+from rpl_report.timeline.build import LONGEST_OF_ALL, LONGEST_ON_PATH, LONGEST_PER_SYMBOL
+from rpl_report.timeline.model import NO_SYMBOL
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
     from markupsafe import Markup
+    from numpy.typing import DTypeLike, NDArray
 
     from rpl_report.html.kernel_identity import Colours, KernelNames
-    from rpl_report.timeline.model import RangeLane, Timeline, TimelineLane
+    from rpl_report.timeline.model import (
+        BinLevel,
+        KeptNodes,
+        PathLinks,
+        RangeLane,
+        Timeline,
+        TimelineLane,
+        TimelineRanges,
+    )
 
-__all__ = ["LaneRow", "LegendEntry", "TimelineView", "lane_label", "timeline_view"]
+#: Inside a script element only these could begin a tag or a comment or, in old parsers, end a line.
+_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
+
+
+def timeline_data(
+    timeline: Timeline,
+    labels: Sequence[str],
+    range_labels: Sequence[str],
+    names: KernelNames,
+    colours: Colours,
+) -> dict[str, Any]:
+    """Times in ns, exact below 2^53 ns (104 days); ``id`` is the dispatch id plus 1, 0 for copies."""
+    return {
+        "span": timeline.span_ns,
+        "complete": timeline.complete,
+        "lanes": list(labels),
+        "symbols": [
+            {
+                "name": names.work(symbol.name, symbol.kind),
+                "own": names.work(symbol.name, symbol.kind),
+                "colour": colours.of(symbol.name, symbol.kind),
+                "target": names.of(symbol.name) if symbol.kind == "kernel" else None,
+            }
+            for symbol in timeline.symbols
+        ],
+        "kept": _kept(timeline.kept),
+        "levels": [_level_columns(level) for level in timeline.levels],
+        "links": _links(timeline.links),
+        "ranges": _ranges(timeline.ranges, range_labels),
+    }
+
+
+def _kept(kept: KeptNodes) -> dict[str, Any]:
+    return {
+        "lane": _column(kept.lane, "u2"),
+        "symbol": _column(kept.symbol, "u2"),
+        "begin": _counts(kept.begin_ns),
+        "duration": _counts(kept.duration_ns),
+        "slack": _counts(kept.slack_ns),
+        "path": _column(kept.on_path, "u1"),
+        "id": _counts(kept.identity + 1),
+    }
+
+
+def _level_columns(level: BinLevel) -> dict[str, Any]:
+    return {
+        "width": level.width_ns,
+        "bins": level.bins,
+        "busy": _column(level.busy, "u1"),
+        "path": _column(level.on_path, "u1"),
+        "symbol": _column(level.symbol, "u2"),
+        "count": _column(level.count, "u4"),
+    }
+
+
+def _links(links: PathLinks) -> dict[str, Any]:
+    return {
+        "from": _column(links.source_lane, "u2"),
+        "to": _column(links.target_lane, "u2"),
+        "left": _counts(links.source_end_ns),
+        "right": _counts(links.target_begin_ns),
+    }
+
+
+def _ranges(ranges: TimelineRanges, labels: Sequence[str]) -> dict[str, Any]:
+    return {
+        "rows": list(labels),
+        "names": [readable(name, 120) for name in ranges.names],
+        "row": _column(ranges.lane, "u2"),
+        "name": _column(ranges.name, "u2"),
+        "begin": _column(ranges.begin_ns, "f8"),
+        "duration": _counts(ranges.duration_ns),
+    }
+
+
+def script_json(value: Any) -> Markup:
+    """``value`` as JSON for a ``<script type="application/json">`` element."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    for character, escape in _ESCAPES.items():
+        text = text.replace(character, escape)
+    return Markup(text)  # noqa: S704 - every character that HTML knows is escaped above
+
+
+def _column(values: NDArray[np.generic], kind: DTypeLike) -> str:
+    """``values`` as little-endian ``kind`` in base64; what typed arrays of the script read."""
+    import numpy as np
+
+    wanted = np.dtype(kind).newbyteorder("<")
+    return base64.b64encode(np.ascontiguousarray(values.astype(wanted)).tobytes()).decode("ascii")
+
+
+def _counts(values: NDArray[np.int64]) -> dict[str, str]:
+    """Whole numbers from 0 on: 4 bytes each where they all fit, else float64, exact below 2^53."""
+    kind = "u4" if not values.size or int(values.max()) < 1 << 32 else "f8"
+    return {"kind": kind, "data": _column(values, kind)}
+
+
+_WIDTH, _RIGHT = 1000.0, 10.0
+_LETTER, _NARROWEST, _WIDEST = 5.6, 80.0, 260.0
+_LANE, _GAP, _TOP, _PATH = 26.0, 6.0, 8.0, 4.0
+#: Lanes times bins of the drawing (chosen: about 20 bytes each).
+_MOST_CELLS = 12_000
+_FEWEST = 96
+_TICKS = 8
+#: Ranges of the drawing, and letters of a name that say something (chosen).
+_MOST_RANGES = 400
+_FEWEST_LETTERS = 4
+
+
+@frozen
+class LaneDrawing:
+    """``fills`` are (colour class, path data); ``path`` marks what is critical."""
+
+    label: str
+    y: float
+    fills: tuple[tuple[str, str], ...]
+    path: str
+
+
+@frozen
+class RangeBox:
+    """``text`` is what fits inside; ``title`` says all."""
+
+    x: float
+    y: float
+    width: float
+    text: str
+    title: str
+
+
+@frozen
+class Drawing:
+    width: float
+    height: float
+    left: float
+    lane_height: float
+    lanes: tuple[LaneDrawing, ...]
+    ranges: tuple[RangeBox, ...]
+    ticks: tuple[tuple[float, str], ...]
+
+
+@frozen
+class Scale:
+    """From ns to places on the drawing."""
+
+    left: float
+    per_ns: float
+
+    def __call__(self, ns: float) -> float:
+        return self.left + ns * self.per_ns
+
+
+def draw_timeline(
+    timeline: Timeline, labels: Sequence[str], range_labels: Sequence[str], colours: Colours
+) -> Drawing:
+    """Rows of ranges, then one per lane: height is how busy, colour what ran most, the bar: critical."""
+    ordered, level = (*range_labels, *labels), _drawn_level(timeline)
+    css = [f"c{colours.of(symbol.name, symbol.kind)}" for symbol in timeline.symbols]
+    left = min(_WIDEST, max(_NARROWEST, 16 + _LETTER * max(len(label) for label in ordered)))
+    scale = Scale(left, (_WIDTH - left - _RIGHT) / max(timeline.span_ns, 1))
+    lanes = []
+    for row, label in enumerate(ordered):
+        y, number = _TOP + row * (_LANE + _GAP), row - len(range_labels)
+        lanes.append(
+            LaneDrawing(
+                label=label,
+                y=y,
+                fills=_fills(level, number, y, scale, css) if number >= 0 else (),
+                path=_critical(level, number, y, scale) if number >= 0 else "",
+            )
+        )
+    return Drawing(
+        width=_WIDTH,
+        height=_TOP + len(ordered) * (_LANE + _GAP) + 26.0,
+        left=left,
+        lane_height=_LANE,
+        lanes=tuple(lanes),
+        ranges=_range_boxes(timeline, scale),
+        ticks=_ticks(timeline.span_ns, scale),
+    )
+
+
+def _range_boxes(timeline: Timeline, scale: Scale) -> tuple[RangeBox, ...]:
+    """The longest ones, cut at the ends of the drawing."""
+    ranges = timeline.ranges
+    longest = sorted((-ranges.duration_ns).argsort(kind="stable")[:_MOST_RANGES].tolist())
+    boxes = []
+    for i in longest:
+        begin, length = int(ranges.begin_ns[i]), int(ranges.duration_ns[i])
+        x = scale(max(begin, 0))
+        width = max(scale(min(begin + length, max(timeline.span_ns, 1))) - x, 0.4)
+        name = readable(ranges.names[int(ranges.name[i])], 120)
+        letters = int((width - 6) / _LETTER)
+        text = "" if letters < _FEWEST_LETTERS else shorten(name, letters)
+        y = _TOP + int(ranges.lane[i]) * (_LANE + _GAP)
+        boxes.append(RangeBox(x, y, width, text, f"{name}: {duration(length)}"))
+    return tuple(boxes)
+
+
+def _drawn_level(timeline: Timeline) -> BinLevel:
+    """The finest level that is small enough to draw as it stands."""
+    most = max(_FEWEST, _MOST_CELLS // max(1, len(timeline.lanes)))
+    return next((level for level in timeline.levels if level.bins <= most), timeline.levels[-1])
+
+
+def _fills(
+    level: BinLevel, lane: int, y: float, scale: Scale, css: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """Neighbouring bins of one colour and height become one rectangle."""
+    width = level.width_ns * scale.per_ns
+    room = _LANE - _PATH - 1
+    boxes: dict[str, list[str]] = {}
+    runs: list[tuple[str, int, int, int]] = []  # colour, tenths of height, first bin, bins
+    for index, (busy, symbol) in enumerate(
+        zip(level.busy[lane].tolist(), level.symbol[lane].tolist(), strict=True)
+    ):
+        if symbol == NO_SYMBOL:
+            continue
+        tenths = max(1, round(busy * 16 / 255))
+        colour = css[symbol]
+        if runs and runs[-1][:2] == (colour, tenths) and runs[-1][2] + runs[-1][3] == index:
+            runs[-1] = (colour, tenths, runs[-1][2], runs[-1][3] + 1)
+        else:
+            runs.append((colour, tenths, index, 1))
+    for colour, tenths, first, bins in runs:
+        height = room * tenths / 16
+        boxes.setdefault(colour, []).append(
+            _box(scale.left + first * width, y + room - height, bins * width, height)
+        )
+    return tuple((colour, "".join(parts)) for colour, parts in sorted(boxes.items()))
+
+
+def _critical(level: BinLevel, lane: int, y: float, scale: Scale) -> str:
+    width = level.width_ns * scale.per_ns
+    parts, first, last = [], -1, -2
+    for index in (*level.on_path[lane].nonzero()[0].tolist(), -10):
+        if index != last + 1:
+            if first >= 0:
+                parts.append(
+                    _box(scale.left + first * width, y + _LANE - _PATH, (last - first + 1) * width, _PATH)
+                )
+            first = index
+        last = index
+    return "".join(parts)
+
+
+def _box(x: float, y: float, width: float, height: float) -> str:
+    return f"M{x:.1f} {y:.1f}h{max(width, 0.4):.1f}v{height:.1f}h{-max(width, 0.4):.1f}z"
+
+
+def _ticks(span_ns: int, scale: Scale) -> tuple[tuple[float, str], ...]:
+    """Round times, about ``_TICKS`` of them."""
+    if span_ns <= 0:
+        return ((scale.left, "0"),)
+    step = 1
+    while span_ns / step > _TICKS:
+        step = next(step * m for m in (2, 5, 10) if span_ns / (step * m) <= _TICKS or m == 10)
+    return tuple((scale(at), duration(at)) for at in range(0, span_ns + 1, step))
+
 
 _LEGEND = 10
 #: Heights of the plots in ``web/src/timeline``: the overview, then a row per lane and the axis.

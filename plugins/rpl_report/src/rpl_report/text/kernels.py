@@ -13,8 +13,7 @@ from rpl_core.text.alike import did_you_mean
 from rpl_core.text.safety import printable
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
-from rpl_report.kernel_choice import chosen_kernels
-from rpl_report.options import ALL, KERNEL, TOP
+from rpl_report.options import ALL, KERNEL, TOP, chosen_kernels
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+import textwrap
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from rpl_analysis.options import NAMES
 from rpl_analysis.text.distinct import shorten_apart
@@ -12,28 +14,128 @@ from rpl_analysis.text.figures import UNKNOWN, between, duration_ns, marked, one
 from rpl_analysis.text.fit import fit_table
 from rpl_core.cli.output import USUAL_WIDTH
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
-from rpl_core.interfaces.section import SectionRequest
+from rpl_core.interfaces.section import Paragraph, SectionRequest
 from rpl_core.text.safety import printable, readable
 from rpl_core.text.table import wrap_lines
-from rpl_report.device_names import device_names
-from rpl_report.documents import report_documents
+from rpl_report.documents import device_names, report_documents
 from rpl_report.sections import claims_of, text_sections
 from rpl_report.text.kernels import NAME_WIDTH, kernel_table
 from rpl_report.text.path import path_section
-from rpl_report.text.sections import section_text
-from rpl_report.text.verdict import verdict_text
 from rpl_report.verdict import verdict_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rpl_analysis.contracts.analysis import AnalysisDocument
     from rpl_analysis.contracts.profile import ProfileDocument
     from rpl_analysis.contracts.roofline import RooflineDocument
     from rpl_analysis.contracts.stability import AddedTime, CallOverhead
     from rpl_core.contracts.common import MetricDoc
+    from rpl_core.interfaces.section import Block, Table
     from rpl_report.documents import ReportDocuments
-    from rpl_report.verdict import Naming
+    from rpl_report.sections import AnsweredSection
+    from rpl_report.verdict import Entry, Naming, Verdict
+
+
+def section_text(section: AnsweredSection, width: int) -> str:
+    """One section: as the plugin draws it, or its title above its blocks."""
+    if section.problem is not None:
+        return wrap_lines(readable(f"{section.title}: not shown: {section.problem}"), width)
+    if section.own is not None:
+        return wrap_lines(printable(section.own), width)
+    return "\n".join((readable(section.title), *(_block(block, width) for block in section.blocks)))
+
+
+def _block(block: Block, width: int) -> str:
+    return wrap_lines(printable(block.text), width) if isinstance(block, Paragraph) else _table(block, width)
+
+
+def _table(table: Table, width: int) -> str:
+    """Columns go from the last one on where the width does not allow all of them."""
+    columns = [readable(column) for column in table.columns]
+    text, lost = fit_table(
+        columns,
+        [[readable(cell) for cell in row] for row in table.rows],
+        width,
+        right=[readable(column) for column in table.right],
+        droppable=columns[:0:-1],
+    )
+    return f"{text}\n(no room for {', '.join(lost)}: use a wider terminal)" if lost else text
+
+
+_Part: TypeAlias = "tuple[int, str | None]"
+
+LINES, WIDTH = 10, 80
+_SHOWN = 3
+#: What goes first where ten lines do not hold everything: (number of the entry, part), ``None``: all of it.
+_GIVEN_UP: Sequence[_Part] = (
+    (3, "why"),
+    (2, "why"),
+    (3, "step"),
+    (2, "step"),
+    (3, None),
+    (1, "more"),
+    (2, None),
+    (1, "why"),
+    (1, "brings"),
+)
+#: Where a sentence ends and another begins.
+_SENTENCE = re.compile(r"(?<=[.])\s+(?=[A-Z])")
+
+
+def verdict_text(verdict: Verdict, width: int = WIDTH) -> str:
+    """The first entries with the caution before and the basis behind them.
+
+    What ten lines do not hold is left out by whole sentences, the last subject first: no sentence is cut.
+    """
+    width = min(width, WIDTH)
+    before, behind = _filled(verdict.caution, width), _filled(verdict.basis, width)
+    shown = [(number, entry) for number, entry in enumerate(verdict.entries[:_SHOWN], 1)]
+
+    def lines(gone: set[_Part]) -> list[str]:
+        told = [line for number, entry in shown for line in _lines(number, entry, gone, width)]
+        return [*before, *told, *behind]
+
+    gone: set[_Part] = set()
+    for part in _GIVEN_UP:
+        if len(lines(gone)) <= LINES:
+            break
+        gone.add(part)
+    for part in reversed(_GIVEN_UP):  # what was given up before a larger part was may fit again
+        if part in gone and len(lines(gone - {part})) <= LINES:
+            gone.remove(part)
+    return "\n".join(lines(gone))
+
+
+def _lines(number: int, entry: Entry, gone: set[_Part], width: int) -> Iterator[str]:
+    if (number, None) in gone:
+        return
+    said = [entry.head, *(getattr(entry, part) for part in ("brings", "why") if (number, part) not in gone)]
+    step = entry.next_step() if (number, "step") not in gone else ""
+    if (number, "more") in gone:
+        step = _SENTENCE.split(step, maxsplit=1)[0]
+    if entry.same_as:  # needs no line of its own
+        said.append(step)
+        step = ""
+    kept = (number, "step") not in gone or not entry.step  # a command alone is all that there is to do
+    command = f"Run: {entry.command}" if entry.command and kept else ""
+    yield from _filled(" ".join(said), width, f"{number}. ")
+    yield from _filled(step, width, "   ")
+    yield from _filled(command, width, "   ")
+
+
+def _filled(text: str, width: int, first: str = "") -> list[str]:
+    """``text`` in lines, those behind the first as far in as ``first`` is long."""
+    if not text:
+        return []
+    return textwrap.wrap(
+        " ".join(printable(text).split()),
+        width,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_long_words=True,
+        break_on_hyphens=False,
+    )
 
 
 _LONGEST_NAME = 48

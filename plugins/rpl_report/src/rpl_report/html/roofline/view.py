@@ -1,18 +1,28 @@
-"""The roofline section: a drawing that needs no script, and the same figures as a table."""
+"""The roofline section: drawings that need no script, and the same figures as a table."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
-from rpl_report.html.kernel_identity import SHOWN_KERNELS, by_time, time_shares
-from rpl_report.html.roofline.bandwidth_axis import BandwidthAxis, bandwidth_axis
-from rpl_report.html.roofline.log_axes import Frame, axis_over
-from rpl_report.html.roofline.points import Point, PointContext, PointLabel, place_labels, points_of
+from rpl_report.documents import report_documents
+from rpl_report.html.kernel_identity import SHOWN_KERNELS, assign_colours, by_time, kernel_names, time_shares
+from rpl_report.html.roofline.points import (
+    BandwidthAxis,
+    Point,
+    PointContext,
+    PointLabel,
+    bandwidth_axis,
+    place_labels,
+    points_of,
+)
 from rpl_report.html.roofline.roofs import (
     ComputeRoof,
+    Frame,
     MemoryRoof,
+    axis_over,
     compute_roofs,
     level_name,
     memory_roofs,
@@ -22,12 +32,12 @@ from rpl_report.html.roofline.roofs import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pydantic import BaseModel
+
     from rpl_analysis.contracts.profile import ProfileDocument
     from rpl_analysis.contracts.roofline import KernelRooflineDoc, RooflineDocument
     from rpl_core.contracts.common import MetricDoc
     from rpl_report.html.kernel_identity import Colours, KernelNames
-
-__all__ = ["LevelChoice", "RooflineRow", "RooflineView", "roofline_view"]
 
 #: As wide as a window of 800 pixels leaves room, so that text keeps its size there.
 _WIDTH, _HEIGHT = 800.0, 500.0
@@ -186,3 +196,19 @@ def _why_not(kernel: KernelRooflineDoc) -> str:
     if metric.value is None:
         return readable(metric.reason or "the operational intensity is unknown", 200)
     return "outside the axes"
+
+
+def rooflines_of(
+    sides: Sequence[Mapping[str, BaseModel]], shown: Mapping[str, str]
+) -> tuple[tuple[RooflineView, ...], dict[str, str]]:
+    """One view per set of documents, and the style class of each kernel's colour by its recorded name.
+
+    ``shown`` says how kernels are called. Colours go to the kernels with most time on the first side.
+    """
+    found = [report_documents(documents) for documents in sides]
+    ranked = [kernel.name for side in found for kernel in by_time(side.profile)]
+    colours = assign_colours(ranked)
+    views = tuple(
+        roofline_view(side.profile, side.roofline, kernel_names((), shown), colours) for side in found
+    )
+    return views, {name: f"c{colours.of(name)}" for name in ranked}

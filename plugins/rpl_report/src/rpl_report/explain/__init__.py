@@ -1,1 +1,0 @@
-"""What ``rpl explain`` says about one kernel, one file per part."""
