@@ -7,7 +7,7 @@ import pytest
 from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.model.trace import Agent
 from rpl_gfx1030.plugin import rpl_detect_device, rpl_device_models
-from rpl_rocprofv3.collector.pass_planning import plan_passes
+from rpl_rocprofv3.collector.passes import plan_passes
 from rpl_testkit.devices import launch_quantities
 
 SPEC, PUBLISHED = CeilingOrigin.SPEC, CeilingOrigin.PUBLISHED

@@ -11,7 +11,7 @@ from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.model.trace import Agent
 from rpl_gfx90a.counter_map import COUNTER_MAP
 from rpl_gfx90a.plugin import rpl_detect_device, rpl_device_models
-from rpl_rocprofv3.collector.pass_planning import plan_passes
+from rpl_rocprofv3.collector.passes import plan_passes
 
 SPEC, PUBLISHED = CeilingOrigin.SPEC, CeilingOrigin.PUBLISHED
 MODELS = {model.name: model for model in rpl_device_models()}

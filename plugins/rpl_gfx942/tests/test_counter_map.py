@@ -16,7 +16,7 @@ from rpl_core.model.origin import Exactness, Origin
 from rpl_core.model.recording import Recording
 from rpl_gfx942.counter_map import COUNTER_MAP
 from rpl_gfx942.plugin import rpl_device_models
-from rpl_rocprofv3.collector.pass_planning import block_of, plan_passes
+from rpl_rocprofv3.collector.passes import block_of, plan_passes
 from rpl_testkit.traces import TracedDispatch, make_trace
 
 QUANTITIES = {quantity.name: quantity for quantity in COUNTER_MAP.quantities}

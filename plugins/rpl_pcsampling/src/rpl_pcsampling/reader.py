@@ -54,7 +54,7 @@ class PcSampleReader(Reader):
         from rpl_pcsampling.reading.csv_file import kernel_names, read_csv
         from rpl_pcsampling.reading.json_file import read_json
         from rpl_rocprofv3.readers.findings import Findings
-        from rpl_rocprofv3.readers.trace.origin_marks import mark_beside, origin_of
+        from rpl_rocprofv3.readers.trace.parts import mark_beside, origin_of
 
         path = inputs.paths[0]
         every = read_interval(inputs.paths)

@@ -27,14 +27,12 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.gzip_limits import hollow, stored_bytes, unpack
-from rpl_rocprofv3.readers.sqlite.header import header_problem, read_header
-from rpl_rocprofv3.readers.sqlite.plain_schema import plain_schema
-from rpl_rocprofv3.readers.sqlite.tables import quoted
+from rpl_rocprofv3.readers.sqlite.tables import header_problem, plain_schema, quoted, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rpl_rocprofv3.readers.sqlite.plain_schema import PlainSchema
+    from rpl_rocprofv3.readers.sqlite.tables import PlainSchema
 
 __all__ = ["Database", "empty_column", "open_database"]
 

@@ -9,9 +9,13 @@ from pathlib import Path
 from rpl_core.errors import RplError
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 from rpl_core.process import ProcessRequest, run_command
-from rpl_rocprofv3.collector.environment import profiling_environment
-from rpl_rocprofv3.collector.executable import require_rocprofv3
-from rpl_rocprofv3.collector.tool_version import OutputFormat, ToolVersion, detect_version
+from rpl_rocprofv3.collector.tool import (
+    OutputFormat,
+    ToolVersion,
+    detect_version,
+    profiling_environment,
+    require_rocprofv3,
+)
 
 _KFD = Path("/dev/kfd")
 _ANY_COUNTER = "SQ_WAVES"  # every architecture that has counters has this one

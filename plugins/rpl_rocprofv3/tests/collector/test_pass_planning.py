@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpl_core.model.device import CounterMap
-from rpl_rocprofv3.collector.pass_planning import block_of, plan_passes
+from rpl_rocprofv3.collector.passes import block_of, plan_passes
 
 _MAP = CounterMap(
     quantities=(),

@@ -9,7 +9,7 @@ import pytest
 from rpl_core.errors import MissingError, UsageError
 from rpl_core.model.device import CounterMap, DeviceModel
 from rpl_core.model.trace import TraceRole
-from rpl_rocprofv3.collector.command_line import with_directory
+from rpl_rocprofv3.collector.passes import with_directory
 
 
 def device(counter_map: CounterMap) -> DeviceModel:

@@ -86,9 +86,9 @@ def test_arguments_of_another_process_are_left_out(tmp_path):
 
 
 def test_keys_that_collide_are_left_to_sqlite(tmp_path, monkeypatch):
-    from rpl_rocprofv3.readers.columns import row_groups
+    from rpl_rocprofv3.readers import columns
 
-    monkeypatch.setattr(row_groups, "_MULTIPLIERS", (0,) * 8)
+    monkeypatch.setattr(columns, "_MULTIPLIERS", (0,) * 8)
     rows = [(1, 0, "t", "stream", "0x10"), (2, 0, "t", "stream", "0x20")]
     with open_database(make(tmp_path / "a.db", rows)) as database:
         with pytest.raises(UnsupportedLayoutError):

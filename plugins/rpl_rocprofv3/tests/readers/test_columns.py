@@ -10,16 +10,24 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_rocprofv3.readers.columns import row_groups
-from rpl_rocprofv3.readers.columns.handle_text import handle_value, handle_values, number_values
-from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions
-from rpl_rocprofv3.readers.columns.kernel_names import display_name
-from rpl_rocprofv3.readers.columns.launch_shapes import Geometry, distinct_shapes, flat_geometry
-from rpl_rocprofv3.readers.csv.counters import CsvCounters
+from rpl_rocprofv3.readers import columns
+from rpl_rocprofv3.readers.columns import (
+    Geometry,
+    display_name,
+    distinct_ids,
+    distinct_shapes,
+    flat_geometry,
+    handle_value,
+    handle_values,
+    mixed_key,
+    number_values,
+    positions,
+)
+from rpl_rocprofv3.readers.csv.records import CsvCounters
 from rpl_rocprofv3.readers.findings import Findings
 from rpl_rocprofv3.readers.trace.agents import architecture_of_version
-from rpl_rocprofv3.readers.trace.checks import check_waves
-from rpl_rocprofv3.readers.trace.dispatch_table import time_order
+from rpl_rocprofv3.readers.trace.parts import check_waves
+from rpl_rocprofv3.readers.trace.tables import time_order
 from rpl_testkit.traces import TracedDispatch, make_trace
 
 KEYS = {
@@ -48,7 +56,7 @@ def test_one_id_for_all_rows_costs_no_memory_per_row():
 def test_keys_of_other_rows_are_other_keys():
     """Equal ones would be told apart all the same, row by row and slowly."""
     rows = [np.array([1, 2, 1, 2], np.int64), np.array([1, 1, 2, 2], np.int64)]
-    assert len(set(row_groups.mixed_key(rows).tolist())) == 4
+    assert len(set(mixed_key(rows).tolist())) == 4
 
 
 @pytest.mark.parametrize(
@@ -88,7 +96,7 @@ def test_every_row_finds_exactly_its_own_shape(shapes):
 
 
 def test_colliding_mixes_are_told_apart(monkeypatch):
-    monkeypatch.setattr(row_groups, "_MULTIPLIERS", (0,) * 8)
+    monkeypatch.setattr(columns, "_MULTIPLIERS", (0,) * 8)
     rows = [(64, 1, 1, 256, 1, 1, 0, 0), (64, 1, 1, 512, 1, 1, 0, 0), (64, 1, 1, 256, 1, 1, 0, 0)]
     found, index, _ = distinct_shapes(geometry_of(rows))
     assert found.grid[index, 0].tolist() == [256, 512, 256]

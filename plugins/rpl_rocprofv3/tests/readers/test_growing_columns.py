@@ -9,10 +9,15 @@ import pytest
 
 from rpl_core.model.trace import Dispatches
 from rpl_rocprofv3.database import open_database
-from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions
-from rpl_rocprofv3.readers.columns.launch_shapes import Geometry, distinct_shapes
-from rpl_rocprofv3.readers.columns.model_columns import typed_columns
-from rpl_rocprofv3.readers.columns.row_groups import few_groups, is_constant
+from rpl_rocprofv3.readers.columns import (
+    Geometry,
+    distinct_ids,
+    distinct_shapes,
+    few_groups,
+    is_constant,
+    positions,
+    typed_columns,
+)
 from rpl_rocprofv3.readers.sqlite import leaves, records
 from rpl_rocprofv3.readers.sqlite.growing_columns import GrowingColumn
 from rpl_rocprofv3.readers.sqlite.pages import read_pages

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rpl_core.errors import BadDataError
 from rpl_rocprofv3.readers.csv import tables
-from rpl_rocprofv3.readers.csv.plain_rows import plain_rows
+from rpl_rocprofv3.readers.csv.tables import plain_rows
 
 _ASKED = {"integers": ("n", "m", "absent"), "floats": ("x",), "texts": ("t", "u")}
 _HEADER = b"n,t,x,m,u"

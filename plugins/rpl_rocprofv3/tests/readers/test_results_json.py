@@ -17,8 +17,8 @@ import pytest
 from rpl_core.errors import BadDataError
 from rpl_core.model.trace import NO_HANDLE, TraceRole
 from rpl_rocprofv3.readers.json import records
-from rpl_rocprofv3.readers.json.number_rows import NumberRows
 from rpl_rocprofv3.readers.json.reader import JsonReader
+from rpl_rocprofv3.readers.json.work import NumberRows
 
 GPU, CPU = 900, 800
 KINDS = [
@@ -382,7 +382,7 @@ MEASURE = """
 import sys
 from pathlib import Path
 from rpl_rocprofv3.readers.json import records
-from rpl_rocprofv3.readers.json.number_rows import NumberRows
+from rpl_rocprofv3.readers.json.work import NumberRows
 from rpl_rocprofv3.readers.json.reader import JsonReader
 reader = JsonReader()
 (trace,) = reader.read(reader.claim([Path(sys.argv[1])])[0])

@@ -35,10 +35,8 @@ from rpl_core.process.outcome import ApplicationExitError, process_findings
 from rpl_core.process.storage import make_directory
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
-from rpl_rocprofv3.collector.command_line import with_directory
-from rpl_rocprofv3.collector.environment import profiling_environment
-from rpl_rocprofv3.collector.executable import require_rocprofv3
-from rpl_rocprofv3.collector.pass_directory import prepare_directory
+from rpl_rocprofv3.collector.passes import prepare_directory, with_directory
+from rpl_rocprofv3.collector.tool import profiling_environment, require_rocprofv3
 from rpl_rocprofv3.options import ROCPROF
 
 # Which kernels are traced, which launch of each, and with which command: one pass per kernel.

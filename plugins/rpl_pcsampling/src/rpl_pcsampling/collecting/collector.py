@@ -19,10 +19,8 @@ from rpl_pcsampling.collecting.request import RISK, asked_for, require_support, 
 from rpl_pcsampling.collecting.stated import write_stated
 from rpl_pcsampling.options import PC_TIMEOUT
 from rpl_pcsampling.reading.json_file import holds_samples
-from rpl_rocprofv3.collector.command_line import with_directory
-from rpl_rocprofv3.collector.environment import profiling_environment
-from rpl_rocprofv3.collector.executable import require_rocprofv3
-from rpl_rocprofv3.collector.pass_directory import prepare_directory
+from rpl_rocprofv3.collector.passes import prepare_directory, with_directory
+from rpl_rocprofv3.collector.tool import profiling_environment, require_rocprofv3
 from rpl_rocprofv3.options import ROCPROF
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import BadDataError
 from rpl_pcsampling.reading.growing import GrowingSamples
 from rpl_pcsampling.samples import Method, PcSamples, Place, Position
-from rpl_rocprofv3.readers.columns.kernel_names import display_name
+from rpl_rocprofv3.readers.columns import display_name
 from rpl_rocprofv3.readers.csv.tables import csv_header, open_text
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from rpl_core.errors import BadDataError
 from rpl_core.model.origin import ORIGIN_MARK, Origin
 from rpl_pcsampling.reading.growing import GrowingSamples
 from rpl_pcsampling.samples import Method, PcSamples, Place, Position
-from rpl_rocprofv3.readers.columns.kernel_names import display_name
+from rpl_rocprofv3.readers.columns import display_name
 from rpl_rocprofv3.readers.gzip_limits import BoundedGzip
 from rpl_rocprofv3.readers.json.records import entries, fields, is_results_json, refusing_depth
 

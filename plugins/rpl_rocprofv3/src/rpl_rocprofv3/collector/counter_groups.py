@@ -17,7 +17,7 @@ from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
 from rpl_core.run_directory.layout import ARTIFACTS
 from rpl_core.text.table import counted
-from rpl_rocprofv3.collector.command_line import (
+from rpl_rocprofv3.collector.passes import (
     GROUPS_FILE,
     counter_command,
     filter_options,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from rpl_core.interfaces.collector import CollectRequest
     from rpl_core.interfaces.options import Options
-    from rpl_rocprofv3.collector.tool_version import ToolVersion
+    from rpl_rocprofv3.collector.tool import ToolVersion
 
 __all__ = [
     *("GroupMode", "ReplayWatch", "announced", "chosen_mode", "counter_passes", "mode_findings"),
@@ -231,7 +231,7 @@ def replay_findings(
 
 def kernels_of(files: Sequence[Path], dispatches: Mapping[int, object]) -> dict[int, str]:
     """Kernel names of these dispatches in results JSON; those of a damaged file are missing."""
-    from rpl_rocprofv3.readers.columns.kernel_names import display_name
+    from rpl_rocprofv3.readers.columns import display_name
     from rpl_rocprofv3.readers.json.records import entries, number_at, text_at
 
     names: dict[int, str] = {}

@@ -22,7 +22,6 @@ from rpl_core.process.outcome import process_findings
 from rpl_core.process.storage import make_directory
 from rpl_core.run_directory.layout import ARTIFACTS
 from rpl_core.text.secrets import masked_words
-from rpl_rocprofv3.collector.command_line import output_format_of, trace_command, with_directory
 from rpl_rocprofv3.collector.counter_groups import (
     ReplayWatch,
     announced,
@@ -32,21 +31,29 @@ from rpl_rocprofv3.collector.counter_groups import (
     refuse_without_counters,
     replay_findings,
 )
-from rpl_rocprofv3.collector.environment import profiling_environment
-from rpl_rocprofv3.collector.executable import require_rocprofv3
-from rpl_rocprofv3.collector.failures import no_counters_recorded, nothing_recorded, pass_failure
-from rpl_rocprofv3.collector.log_watch import LogWatch, Problem
-from rpl_rocprofv3.collector.pass_directory import (
+from rpl_rocprofv3.collector.failures import (
+    LogWatch,
+    Problem,
+    no_counters_recorded,
+    nothing_recorded,
+    pass_failure,
+)
+from rpl_rocprofv3.collector.passes import (
     holds_counters,
     holds_dispatches,
+    output_format_of,
     prepare_directory,
     recorded_files,
+    trace_command,
+    with_directory,
 )
-from rpl_rocprofv3.collector.tool_version import (
+from rpl_rocprofv3.collector.tool import (
     OutputFormat,
     ToolVersion,
     detect_version,
     offers_kernel_replay,
+    profiling_environment,
+    require_rocprofv3,
 )
 from rpl_rocprofv3.database import empty_column
 from rpl_rocprofv3.options import ROCPROF
@@ -57,7 +64,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.collector import CollectRequest, LineSink
     from rpl_core.interfaces.options import Options
     from rpl_core.process import ProcessResult
-    from rpl_rocprofv3.collector.pass_planning import PassPlan
+    from rpl_rocprofv3.collector.passes import PassPlan
 
 
 # What a user should know about a pass that succeeded.
@@ -196,7 +203,7 @@ def _plan_counters(request: CollectRequest) -> PassPlan | None:
         if not _COUNTER_NAME.fullmatch(name):
             raise UsageError(f"{name!r} is no name of a counter")
     # numpy comes with this package; plugins must not load it before a plan is made.
-    from rpl_rocprofv3.collector.pass_planning import plan_passes
+    from rpl_rocprofv3.collector.passes import plan_passes
 
     return plan_passes(request.device.counter_map, request.counters, request.allow_dangerous_counters)
 

@@ -18,15 +18,16 @@ from rpl_core.model.calls import COLLECTIVES, CollectiveLaunch, HostRange
 from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process, TraceSource, distinct_values
 from rpl_core.text.safety import shorten
-from rpl_rocprofv3.readers.columns.id_lookup import positions, taken
-from rpl_rocprofv3.readers.columns.kernel_names import display_name
-from rpl_rocprofv3.readers.columns.launch_shapes import Geometry
+from rpl_rocprofv3.readers.columns import Geometry, display_name, positions, taken
 from rpl_rocprofv3.readers.findings import Findings
-from rpl_rocprofv3.readers.trace.api_table import no_arguments, ordered_api_calls
-from rpl_rocprofv3.readers.trace.copy_table import CopyRows
-from rpl_rocprofv3.readers.trace.dispatch_table import LATEST_NS, DispatchRows
-from rpl_rocprofv3.readers.trace.origin_marks import origin_of
-from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
+from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled, origin_of
+from rpl_rocprofv3.readers.trace.tables import (
+    LATEST_NS,
+    CopyRows,
+    DispatchRows,
+    no_arguments,
+    ordered_api_calls,
+)
 from rpl_torch.model import TORCH, CollectiveCall, Flows, Frames, Inputs, Operators, TorchProcess
 from rpl_torch.reading.columns import WORK, EventColumns
 from rpl_torch.reading.events import EventFile, unreadable

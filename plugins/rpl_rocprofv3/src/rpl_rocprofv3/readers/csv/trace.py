@@ -9,10 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core.model.trace import NOT_RECORDED, Process, TraceSource
-from rpl_rocprofv3.readers.csv.agents import read_csv_agents
-from rpl_rocprofv3.readers.csv.calls import read_csv_calls, read_csv_copies, read_csv_ranges
-from rpl_rocprofv3.readers.csv.counters import read_csv_counters
-from rpl_rocprofv3.readers.csv.dispatches import dispatches_of_counters, read_csv_dispatches
+from rpl_rocprofv3.readers.csv.records import (
+    dispatches_of_counters,
+    read_csv_agents,
+    read_csv_calls,
+    read_csv_copies,
+    read_csv_counters,
+    read_csv_dispatches,
+    read_csv_ranges,
+)
 from rpl_rocprofv3.readers.csv.sets import (
     AGENTS,
     COPIES,
@@ -23,9 +28,14 @@ from rpl_rocprofv3.readers.csv.sets import (
     MARKERS,
 )
 from rpl_rocprofv3.readers.findings import Findings
-from rpl_rocprofv3.readers.trace.checks import with_flat_geometry
-from rpl_rocprofv3.readers.trace.origin_marks import mark_beside, mark_of_folder, origin_of
-from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
+from rpl_rocprofv3.readers.trace.parts import (
+    TraceParts,
+    assembled,
+    mark_beside,
+    mark_of_folder,
+    origin_of,
+    with_flat_geometry,
+)
 
 if TYPE_CHECKING:
     from rpl_core.model.trace import Trace

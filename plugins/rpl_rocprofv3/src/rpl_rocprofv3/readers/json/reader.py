@@ -56,7 +56,7 @@ class JsonReader(Reader):
 
 def _described(path: Path) -> RecordedFile:
     """Process and lifetime from the first section of the file; unknown where that can't be read."""
-    from rpl_rocprofv3.readers.json.info import JSON_NODE, first_process
+    from rpl_rocprofv3.readers.json.trace import JSON_NODE, first_process
 
     try:
         process = first_process(path)

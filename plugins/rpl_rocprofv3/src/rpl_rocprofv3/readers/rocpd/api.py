@@ -15,13 +15,11 @@ import numpy as np
 from rpl_core.model.calls import HostRange
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
 from rpl_core.values import frozen
-from rpl_rocprofv3.readers.columns.handle_text import handle_values, number_values
-from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions, taken
+from rpl_rocprofv3.readers.columns import distinct_ids, handle_values, number_values, positions, taken
 from rpl_rocprofv3.readers.rocpd.info import read_strings
 from rpl_rocprofv3.readers.sqlite.argument_texts import read_arguments
 from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers
-from rpl_rocprofv3.readers.trace.api_table import no_arguments, ordered_api_calls
-from rpl_rocprofv3.readers.trace.range_names import OF_PROCESS, RANGE_DOMAINS
+from rpl_rocprofv3.readers.trace.tables import OF_PROCESS, RANGE_DOMAINS, no_arguments, ordered_api_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,13 +28,12 @@ if TYPE_CHECKING:
 
     from rpl_core.model.trace import ApiCalls, Int32Column, Int64Column
     from rpl_rocprofv3.database import Database
-    from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
+    from rpl_rocprofv3.readers.columns import IntegerColumn
     from rpl_rocprofv3.readers.findings import Findings
-    from rpl_rocprofv3.readers.rocpd.events import Events
-    from rpl_rocprofv3.readers.rocpd.info import Processes
-    from rpl_rocprofv3.readers.rocpd.parts import Part
+    from rpl_rocprofv3.readers.rocpd.info import Part, Processes
+    from rpl_rocprofv3.readers.rocpd.work import Events
     from rpl_rocprofv3.readers.sqlite.argument_texts import ArgumentTexts
-    from rpl_rocprofv3.readers.trace.api_table import ApiArguments
+    from rpl_rocprofv3.readers.trace.tables import ApiArguments
 
 __all__ = ["HostCalls", "api_calls", "has_api_rows", "marked_ranges", "read_host_calls"]
 

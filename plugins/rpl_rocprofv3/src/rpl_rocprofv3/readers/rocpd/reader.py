@@ -10,12 +10,10 @@ from rpl_core.errors import BadDataError, ForeignFileError
 from rpl_core.interfaces.reader import Reader
 from rpl_core.model.merge import merge_traces
 from rpl_rocprofv3.database import open_database
-from rpl_rocprofv3.readers.rocpd.info import read_processes
-from rpl_rocprofv3.readers.rocpd.parts import parts_of
+from rpl_rocprofv3.readers.rocpd.info import parts_of, read_processes
 from rpl_rocprofv3.readers.rocpd.trace import read_part
 from rpl_rocprofv3.readers.run_groups import RecordedFile
-from rpl_rocprofv3.readers.sqlite.claims import claim_databases
-from rpl_rocprofv3.readers.sqlite.identity import DatabaseKind, identify
+from rpl_rocprofv3.readers.sqlite.claims import DatabaseKind, claim_databases, identify
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,16 +14,19 @@ import numpy as np
 from rpl_core.model.origin import ORIGIN_MARK
 from rpl_core.model.trace import NOT_RECORDED, TraceSource, distinct_values
 from rpl_core.values import frozen
-from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions, taken
+from rpl_rocprofv3.readers.columns import distinct_ids, positions, taken
 from rpl_rocprofv3.readers.findings import Findings
 from rpl_rocprofv3.readers.rocpd.api import api_calls, has_api_rows, marked_ranges, read_host_calls
-from rpl_rocprofv3.readers.rocpd.counters import read_counters
-from rpl_rocprofv3.readers.rocpd.events import read_events
-from rpl_rocprofv3.readers.rocpd.hip_events import read_hip_events
 from rpl_rocprofv3.readers.rocpd.info import read_agents, read_names, read_processes
-from rpl_rocprofv3.readers.rocpd.work import read_copies, read_dispatch_columns, resolve_dispatches
-from rpl_rocprofv3.readers.trace.origin_marks import mark_of_folder, origin_of
-from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
+from rpl_rocprofv3.readers.rocpd.work import (
+    read_copies,
+    read_counters,
+    read_dispatch_columns,
+    read_events,
+    read_hip_events,
+    resolve_dispatches,
+)
+from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled, mark_of_folder, origin_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,11 +37,10 @@ if TYPE_CHECKING:
     from rpl_core.model.origin import Origin
     from rpl_core.model.trace import ApiCalls, Int64Column, Trace
     from rpl_rocprofv3.database import Database
-    from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
+    from rpl_rocprofv3.readers.columns import IntegerColumn
     from rpl_rocprofv3.readers.rocpd.api import HostCalls
-    from rpl_rocprofv3.readers.rocpd.events import Events
-    from rpl_rocprofv3.readers.rocpd.info import Processes
-    from rpl_rocprofv3.readers.rocpd.parts import Part
+    from rpl_rocprofv3.readers.rocpd.info import Part, Processes
+    from rpl_rocprofv3.readers.rocpd.work import Events
 
 __all__ = ["read_part"]
 

@@ -1,4 +1,4 @@
-"""GPU work of a rocpd part: the rows of ``rocpd_kernel_dispatch`` and ``rocpd_memory_copy``, ids resolved.
+"""GPU work of a rocpd part, ids resolved: dispatches, copies, events, waits and counter readings.
 
 The data views are never used: they join inwards and lose rows (docs/reference/formats.md, trap 7). What they
 would have lost is counted here.
@@ -11,28 +11,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_core.model.diagnostic import Severity
-from rpl_core.model.trace import Kernel
+from rpl_core.model.trace import NOT_RECORDED, DeviceEvents, Kernel, distinct_values
 from rpl_core.values import frozen
-from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions
-from rpl_rocprofv3.readers.columns.launch_shapes import Geometry
+from rpl_rocprofv3.readers.columns import Geometry, distinct_ids, positions, taken
 from rpl_rocprofv3.readers.rocpd.info import info_ids, read_kernels, read_strings
-from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers
-from rpl_rocprofv3.readers.trace.copy_table import CopyRows, direction_name
-from rpl_rocprofv3.readers.trace.dispatch_table import DispatchRows
+from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers, read_numbers
+from rpl_rocprofv3.readers.trace.tables import CopyRows, CounterRows, DispatchRows, direction_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from rpl_core.model.trace import Int32Column, Int64Column
+    from rpl_core.model.trace import Float64Column, Int32Column, Int64Column, Queue
     from rpl_rocprofv3.database import Database
-    from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
+    from rpl_rocprofv3.readers.columns import IntegerColumn
     from rpl_rocprofv3.readers.findings import Findings
-    from rpl_rocprofv3.readers.rocpd.events import Events
-    from rpl_rocprofv3.readers.rocpd.info import Agents, Processes
-    from rpl_rocprofv3.readers.rocpd.parts import Part
+    from rpl_rocprofv3.readers.rocpd.info import Agents, Part, Processes
     from rpl_rocprofv3.readers.sqlite.integer_columns import IntegerColumns
-
-__all__ = ["RocpdDispatches", "read_copies", "read_dispatch_columns", "resolve_dispatches"]
+    from rpl_rocprofv3.readers.trace.tables import OrderedDispatches
 
 _WORKGROUP = tuple(f"workgroup_size_{axis}" for axis in "xyz")
 _GRID = tuple(f"grid_size_{axis}" for axis in "xyz")
@@ -194,3 +191,197 @@ def read_copies(
         directions=tuple(direction_name(names.get(i, "UNKNOWN")) for i in used.tolist()),
     )
     return rows, raw["stream_id"]
+
+
+# The event table of a rocpd part: which API call (stack id) a row belongs to.
+#
+# ``rocpd_event.correlation_id`` is the external id, usually 0; the link between a dispatch and the API
+# call that launched it is ``stack_id`` (docs/reference/formats.md, trap 3).
+
+
+@frozen(eq=False)
+class Events:
+    """Columns of ``rocpd_event``, -1 where not recorded."""
+
+    id: IntegerColumn
+    stack_id: IntegerColumn
+    parent_stack_id: IntegerColumn
+    category_id: IntegerColumn
+
+    def positions(self, event_ids: Int64Column) -> Int32Column:
+        """Row of each event id, -1 where there is none."""
+        return positions(event_ids, self.id)
+
+    def stack_id_at(self, rows: Int32Column) -> Int64Column:
+        """Stack id of the events at ``rows``; -1 for no row and for the stack id 0, which means none."""
+        return taken(self.stack_id, rows, none=0)
+
+
+def read_events(database: Database, part: Part, *, of_api_calls: bool) -> Events:
+    """Read the event table; parents and categories only when API calls need them."""
+    table = part.table("event")
+    assert table is not None  # the identity check asked for it
+    columns = ("id", "stack_id", "parent_stack_id", "category_id")
+    read = read_integers(database, table, columns if of_api_calls else columns[:2])
+    nothing = np.empty(0, np.int64)
+    return Events(*(read[name] if name in read.values else nothing for name in columns))
+
+
+# GPU-side event records and waits: the rows of ``rocpd_hip_event`` (schema 3.0.4 and later).
+
+_COLUMNS = (
+    *("pid", "agent_id", "name_id", "hip_event_handle", "queue_id", "source_queue_id"),
+    *("start", "end", "event_id"),
+)
+# Operation names of the table (docs/reference/execution-graph.md, 2.7).
+_WAIT, _RECORD = "HIP_EVENT_WAIT", "HIP_EVENT_RECORD"
+
+
+def read_hip_events(
+    database: Database,
+    part: Part,
+    events: Events,
+    processes: Processes,
+    agents: Agents,
+    queues: Sequence[Queue],
+    findings: Findings,
+) -> DeviceEvents | None:
+    """All records and waits in order of (begin, end, process, correlation id); None when there are none."""
+    table = part.table("hip_event")
+    if table is None:
+        return None
+    raw = read_integers(database, table, _COLUMNS)
+    if not len(raw):
+        return None
+    findings.add(
+        "hip_event.unreadable_values",
+        raw.unreadable,
+        "value in rocpd_hip_event is no integer",
+        "values in rocpd_hip_event are no integers",
+    )
+    process = processes.positions(raw["pid"])
+    process = np.maximum(process, 0) if len(processes.ids) == 1 else process
+    correlation = events.stack_id_at(events.positions(raw["event_id"]))
+    is_wait, known = _operations(part, raw["name_id"])
+    begin, end = raw.wide("start"), raw.wide("end")
+    usable = known & (process >= 0) & (begin >= 0) & (end >= begin)
+    findings.add(
+        "hip_event.unusable",
+        int((~usable).sum()),
+        "GPU-side event is no record or wait, or has no usable times, and is left out",
+        "GPU-side events are no records or waits, or have no usable times, and are left out",
+    )
+    order = np.lexsort((correlation, process, end, begin))
+    chosen = order[usable[order]]
+    return DeviceEvents(
+        process=process[chosen].astype(np.int32),
+        agent=agents.positions(raw["agent_id"])[chosen].astype(np.int32),
+        queue=_queue_index(queues, process, raw["queue_id"])[chosen],
+        source_queue=_queue_index(queues, process, raw["source_queue_id"])[chosen],
+        is_wait=is_wait[chosen],
+        event_handle=raw.wide("hip_event_handle")[chosen].view(np.uint64),
+        correlation_id=correlation[chosen].astype(np.int64),
+        begin_ns=begin[chosen],
+        end_ns=end[chosen],
+    )
+
+
+def _operations(part: Part, name_id: IntegerColumn) -> tuple[np.ndarray, np.ndarray]:
+    """Whether each row is a wait, and whether it is one of the two operations."""
+    names = read_strings(part, name_id)
+    waits = [number for number, name in names.items() if name == _WAIT]
+    records = [number for number, name in names.items() if name == _RECORD]
+    is_wait = positions(name_id, sorted(waits)) >= 0
+    return is_wait, is_wait | (positions(name_id, sorted(records)) >= 0)
+
+
+def _queue_index(queues: Sequence[Queue], process: Int32Column, ids: IntegerColumn) -> Int32Column:
+    """Index into ``queues`` of each (process, queue id); -1 where no dispatch ran on it."""
+    index = np.full(len(ids), NOT_RECORDED, np.int32)
+    for number in distinct_values(process).tolist():
+        own = [i for i, queue in enumerate(queues) if queue.process == number]
+        if not own:
+            continue
+        rows = process == number
+        place = positions(ids[rows], [queues[i].id for i in own])
+        known: Int64Column = np.array(own)
+        index[rows] = np.where(place < 0, NOT_RECORDED, known[place])
+    return index
+
+
+# Counter readings of a rocpd part: the instance rows of ``rocpd_pmc_event``.
+#
+# The view ``counters_collection`` sums them, which is wrong for clocks and rates
+# (docs/reference/formats.md, trap 5), so it is not used. From schema 3.0.3 on rows carry hardware
+# coordinates,
+# and streamed (SPM) samples share the table.
+
+_COORDINATES = ("xcc", "shader_engine", "shader_array", "wgp", "instance")
+
+
+@frozen(eq=False)
+class RocpdCounters:
+    """Readings by event id, with the counter names that ``counter`` points to."""
+
+    names: tuple[str, ...]
+    event_id: IntegerColumn
+    counter: Int32Column
+    value: Float64Column
+    instance: Int32Column | None
+
+    def rows(self, event_of_dispatch: IntegerColumn, ordered: OrderedDispatches) -> CounterRows:
+        """The readings attached to the final dispatch rows, which came with these event ids."""
+        place = positions(self.event_id, event_of_dispatch)
+        row_of = np.append(ordered.row_of, NOT_RECORDED)
+        duration = np.append(ordered.dispatches.duration_ns(), NOT_RECORDED)
+        dispatch = row_of[place]
+        return CounterRows(dispatch, self.counter, self.value, duration[dispatch], self.instance)
+
+
+def read_counters(database: Database, part: Part, findings: Findings) -> RocpdCounters | None:
+    """Read all readings that belong to dispatches; None when no counter was collected."""
+    table = part.table("pmc_event")
+    if table is None:
+        return None
+    read = read_numbers(database, table, ("event_id", "pmc_id", "sample_id", *_COORDINATES), "value")
+    streamed = read.integers["sample_id"] != NOT_RECORDED
+    findings.add(
+        "counter.streamed_samples",
+        int(streamed.sum()),
+        "streamed (SPM) counter sample is not read",
+        "streamed (SPM) counter samples are not read",
+        severity=Severity.INFO,
+    )
+    kept = np.flatnonzero(~streamed)
+    if not len(kept):
+        return None
+    names, counter_of = _counter_names(part)
+    index = np.array([*counter_of.values(), NOT_RECORDED], np.int32)
+    return RocpdCounters(
+        names=names,
+        event_id=read.integers["event_id"][kept],
+        counter=index[positions(read.integers["pmc_id"][kept], list(counter_of))],
+        value=read.values[kept],
+        instance=_instances([read.integers[name][kept] for name in _COORDINATES]),
+    )
+
+
+def _counter_names(part: Part) -> tuple[tuple[str, ...], dict[int, int]]:
+    """Names in order, and the name index of each counter id (one id per GPU and counter)."""
+    table = part.table("info_pmc")
+    found = {
+        row[0]: str(row[1])
+        for row in (table.rows(part.connection, ("id", "name")) if table else ())
+        if isinstance(row[0], int)
+    }
+    names = tuple(sorted(set(found.values())))
+    index = {name: i for i, name in enumerate(names)}
+    return names, {number: index[name] for number, name in found.items()}
+
+
+def _instances(coordinates: list[IntegerColumn]) -> Int32Column | None:
+    """One number per distinct hardware coordinate, None when no row has coordinates."""
+    if all(bool((column < 0).all()) for column in coordinates):
+        return None
+    _, number = np.unique(np.stack(coordinates, axis=1), axis=0, return_inverse=True)
+    return number.reshape(-1).astype(np.int32)

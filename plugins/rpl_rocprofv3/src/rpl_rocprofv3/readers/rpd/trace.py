@@ -5,28 +5,45 @@ RPD knows no agents beyond a GPU number, no registers and no counters; those sta
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process, TraceSource
-from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions, taken
-from rpl_rocprofv3.readers.columns.kernel_names import display_name, plain_symbol
+from rpl_core.model.calls import HostRange
+from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, Agent, Kernel, Process, TraceSource
+from rpl_core.values import frozen
+from rpl_rocprofv3.readers.columns import (
+    Geometry,
+    display_name,
+    distinct_ids,
+    handle_value,
+    plain_symbol,
+    positions,
+    taken,
+)
 from rpl_rocprofv3.readers.findings import Findings
-from rpl_rocprofv3.readers.rpd.calls import hip_calls, read_calls, user_ranges
-from rpl_rocprofv3.readers.rpd.geometry import read_launches, stream_ids
-from rpl_rocprofv3.readers.rpd.operations import read_operations
 from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers
 from rpl_rocprofv3.readers.sqlite.tables import Tables
-from rpl_rocprofv3.readers.trace.copy_table import CopyRows, direction_name
-from rpl_rocprofv3.readers.trace.dispatch_table import DispatchRows
 from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
+from rpl_rocprofv3.readers.trace.tables import (
+    CopyRows,
+    DispatchRows,
+    direction_name,
+    no_arguments,
+    ordered_api_calls,
+)
 
 if TYPE_CHECKING:
-    from rpl_core.model.trace import Int32Column, Int64Column, Trace
-    from rpl_rocprofv3.database import Database
+    from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["RPD_NODE", "read_rpd"]
+    from numpy.typing import NDArray
+
+    from rpl_core.model.trace import ApiCalls, Int32Column, Int64Column, Trace, UInt64Column
+    from rpl_rocprofv3.database import Database
+    from rpl_rocprofv3.readers.findings import Findings
+    from rpl_rocprofv3.readers.sqlite.integer_columns import IntegerColumns
+    from rpl_rocprofv3.readers.sqlite.tables import Tables
 
 #: RPD does not say on which machine it was recorded; files of one set share a clock
 #: (docs/reference/formats.md, 3).
@@ -157,3 +174,232 @@ class _RpdFile:
 def _where(gpu: Int32Column, number: Int32Column, involved: list[bool]) -> Int32Column:
     """The GPU that executed the copy where its side of the copy is a device, else -1 (host)."""
     return np.where(np.array([*involved, False])[number], gpu, NOT_RECORDED).astype(np.int32)
+
+
+# Host-side calls of an RPD database: ``rocpd_api`` with stream handles from the argument texts.
+
+# Other rows are markers of the application and the profiler's own bookkeeping.
+_HIP_PREFIX = "hip"
+_MARKER = "UserMarker"
+_STREAM = re.compile(r"\bstream\s*=\s*(0x[0-9a-fA-F]+)")
+_EVENT = re.compile(r"\bevent\s*=\s*(0x[0-9a-fA-F]+)")
+
+
+@frozen(eq=False)
+class RpdCalls:
+    """All rows of ``rocpd_api``; ``function`` points into ``functions``."""
+
+    raw: IntegerColumns
+    function: Int32Column
+    functions: tuple[str, ...]
+
+    def name_of(self, api: Int64Column) -> Int32Column:
+        """Function index of the calls with these row ids, -1 where there is none."""
+        row = positions(api, self.raw["id"])
+        if not len(self.function):
+            return row
+        return np.where(row < 0, NOT_RECORDED, self.function[row]).astype(np.int32)
+
+    def stream_of(self, api: Int64Column, strings: Mapping[int, str]) -> Int64Column:
+        """Stream pointer in the argument text of the calls, -1 where there is none."""
+        row = positions(api, self.raw["id"])
+        handle = _handles(taken(self.raw["args_id"], row), strings, _STREAM)
+        usable = handle <= np.uint64(np.iinfo(np.int64).max)
+        return np.where(usable, handle.view(np.int64), NOT_RECORDED)
+
+
+def read_calls(
+    database: Database, tables: Tables, strings: Mapping[int, str], findings: Findings
+) -> RpdCalls:
+    """Read all host-side rows."""
+    table = tables.get("rocpd_api")
+    assert table is not None  # the identity check asked for it
+    raw = read_integers(database, table, ("id", "pid", "tid", "start", "end", "apiName_id", "args_id"))
+    findings.add(
+        "api.unreadable_values",
+        raw.unreadable,
+        "value in rocpd_api is no integer",
+        "values in rocpd_api are no integers",
+    )
+    used = distinct_ids(raw["apiName_id"])
+    names = tuple(strings.get(i, "unknown") for i in used.tolist())
+    return RpdCalls(raw, positions(raw["apiName_id"], used), names)
+
+
+def hip_calls(
+    calls: RpdCalls, process: Int32Column, strings: Mapping[int, str], findings: Findings
+) -> ApiCalls | None:
+    """The HIP calls, None when there are none. ``process`` is the index per row of ``calls``."""
+    hip = [i for i, name in enumerate(calls.functions) if name.startswith(_HIP_PREFIX)]
+    chosen = np.flatnonzero(positions(calls.function.astype(np.int64), hip) >= 0)
+    if not len(chosen):
+        return None
+    raw = calls.raw
+    arguments = no_arguments(len(chosen))
+    texts = raw["args_id"][chosen]
+    arguments.stream_handle[:] = _handles(texts, strings, _STREAM)
+    arguments.event_handle[:] = _handles(texts, strings, _EVENT)
+    return ordered_api_calls(
+        process=process[chosen],
+        thread_id=raw.wide("tid")[chosen],
+        function=calls.function[chosen],
+        correlation_id=raw["id"][chosen],
+        begin_ns=raw.wide("start")[chosen],
+        end_ns=raw.wide("end")[chosen],
+        arguments=arguments,
+        findings=findings,
+    )
+
+
+def user_ranges(calls: RpdCalls, guid: str, strings: Mapping[int, str]) -> Iterator[HostRange]:
+    """Ranges of roctx; marks without a length are none."""
+    marker = [i for i, name in enumerate(calls.functions) if name == _MARKER]
+    raw, begin, end = calls.raw, calls.raw.wide("start"), calls.raw.wide("end")
+    chosen = np.flatnonzero((positions(calls.function.astype(np.int64), marker) >= 0) & (begin < end))
+    columns = (raw["args_id"], raw["pid"], raw.wide("tid"), begin, end)
+    for text, pid, *place in zip(*(column[chosen].tolist() for column in columns), strict=True):
+        if text in strings:
+            yield HostRange(strings[text], guid, pid, *place)
+
+
+def _handles(text_id: Int64Column, strings: Mapping[int, str], pattern: re.Pattern[str]) -> UInt64Column:
+    used = distinct_ids(text_id)
+    handles = np.full(len(used) + 1, NO_HANDLE, np.uint64)
+    for index, number in enumerate(used.tolist()):
+        match = pattern.search(strings.get(number, ""))
+        value = handle_value(match[1]) if match else None
+        if value is not None:
+            handles[index] = value
+    return handles[positions(text_id, used)]
+
+
+# Launch geometry of RPD kernels, always as work-items.
+#
+# RPD stores what the API call was given: blocks for the hipLaunchKernel family, work-items for
+# hipExtModuleLaunchKernel and its predecessor (docs/reference/formats.md, trap 2).
+
+_TAKES_WORK_ITEMS = ("hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel")
+_WORKGROUP = ("workgroupX", "workgroupY", "workgroupZ")
+_GRID = ("gridX", "gridY", "gridZ")
+
+
+@frozen(eq=False)
+class LaunchTable:
+    """Rows of ``rocpd_kernelapi`` by API call."""
+
+    raw: IntegerColumns
+    stream_id: Int64Column
+    in_work_items: Int32Column  # 1 where the grid counts work-items, 0 where blocks
+
+    def geometry(self, api: Int64Column) -> Geometry:
+        """Geometry of the kernels that the calls ``api`` launched."""
+        row = positions(api, self.raw["api_ptr_id"])
+        workgroup = tuple(taken(self.raw[name], row) for name in _WORKGROUP)
+        scale = taken(self.in_work_items.astype(np.int64), row)
+        grid = tuple(
+            np.where(scale == 0, _product(size, group), size)
+            for size, group in zip((taken(self.raw[name], row) for name in _GRID), workgroup, strict=True)
+        )
+        return Geometry(
+            (workgroup[0], workgroup[1], workgroup[2]),
+            (grid[0], grid[1], grid[2]),
+            taken(self.raw["groupSegmentSize"], row),
+            taken(self.raw["privateSegmentSize"], row),
+        )
+
+    def stream(self, api: Int64Column) -> Int64Column:
+        return taken(self.stream_id, positions(api, self.raw["api_ptr_id"]))
+
+
+def _product(blocks: Int64Column, workgroup: Int64Column) -> Int64Column:
+    # Sizes beyond 32 bits are impossible and are kept so that the shape check sees them.
+    possible = (blocks >= 0) & (blocks <= 0xFFFF_FFFF) & (workgroup >= 0) & (workgroup <= 0xFFFF)
+    return np.where(possible, blocks * workgroup, blocks)
+
+
+def read_launches(database: Database, tables: Tables, calls: RpdCalls) -> LaunchTable:
+    """Read ``rocpd_kernelapi``."""
+    table = tables.get("rocpd_kernelapi")
+    assert table is not None  # the identity check asked for it
+    columns = ("api_ptr_id", *_GRID, *_WORKGROUP, "groupSegmentSize", "privateSegmentSize")
+    raw = read_integers(database, table, columns)
+    name = calls.name_of(raw["api_ptr_id"])
+    functions = [i for i, function in enumerate(calls.functions) if function in _TAKES_WORK_ITEMS]
+    in_work_items = (positions(name.astype(np.int64), functions) >= 0).astype(np.int32)
+    texts = [row[0] for row in table.rows(database.connection, ("stream",))]
+    return LaunchTable(raw, stream_ids(texts), in_work_items)
+
+
+def stream_ids(texts: list[object]) -> Int64Column:
+    """Stream pointers as ids; RPD has no other stream identity. -1 where there is no pointer."""
+    known: dict[object, int] = {}
+    for text in texts:
+        if text not in known:
+            value = handle_value(text)
+            known[text] = value if value is not None and value < 1 << 63 else NOT_RECORDED
+    return np.fromiter((known[text] for text in texts), np.int64, len(texts))
+
+
+# GPU operations of an RPD database: which are kernels, which are copies, and which call made them.
+#
+# Operation types are strings (docs/reference/formats.md, 3). Kernels that a graph launched appear as ``Task``
+# with the kernel name but without geometry; ``FillBuffer`` is the fill kernel of a memset.
+
+_COPY_PREFIX = "Copy"
+# Packets of the queue that execute nothing on the compute units.
+_NO_WORK_PREFIXES = ("Barrier", "Marker")
+
+
+@frozen(eq=False)
+class Operations:
+    """All operations in file order; ``api`` is the row id of the launching call, -1 if unknown."""
+
+    raw: IntegerColumns
+    api: Int64Column
+    name_id: Int64Column  # description, or the operation type where there is none
+    is_copy: NDArray[np.bool_]
+    is_kernel: NDArray[np.bool_]
+
+
+def read_operations(
+    database: Database, tables: Tables, strings: Mapping[int, str], findings: Findings
+) -> Operations:
+    """Read ``rocpd_op`` with its links to API calls."""
+    table, links = tables.get("rocpd_op"), tables.get("rocpd_api_ops")
+    assert table is not None  # the identity check
+    assert links is not None  # asked for both
+    columns = ("id", "gpuId", "queueId", "start", "end", "description_id", "opType_id")
+    raw = read_integers(database, table, columns)
+    link = read_integers(database, links, ("api_id", "op_id"))
+    findings.add(
+        "dispatch.unreadable_values",
+        raw.unreadable + link.unreadable,
+        "value in rocpd_op or rocpd_api_ops is no integer and counts as not recorded",
+        "values in rocpd_op or rocpd_api_ops are no integers and count as not recorded",
+    )
+    described = np.array([i for i, text in sorted(strings.items()) if text], np.int64)
+    kind = raw["opType_id"]
+    is_copy = _of_type(kind, strings, lambda text: text.startswith(_COPY_PREFIX))
+    idle = _of_type(kind, strings, lambda text: text.startswith(_NO_WORK_PREFIXES))
+    return Operations(
+        raw=raw,
+        api=_launching_call(raw["id"], link),
+        name_id=np.where(positions(raw["description_id"], described) >= 0, raw["description_id"], kind),
+        is_copy=is_copy,
+        is_kernel=~is_copy & ~idle,
+    )
+
+
+def _of_type(
+    kind: Int64Column, strings: Mapping[int, str], accepts: Callable[[str], bool]
+) -> NDArray[np.bool_]:
+    wanted = [i for i in distinct_ids(kind).tolist() if accepts(strings.get(i, ""))]
+    return positions(kind, wanted) >= 0
+
+
+def _launching_call(operation: Int64Column, link: IntegerColumns) -> Int64Column:
+    ids, first = np.unique(link["op_id"], return_index=True)
+    place: Int32Column = positions(operation, ids)
+    if not len(ids):
+        return np.full(len(operation), NOT_RECORDED, np.int64)
+    return np.where(place < 0, NOT_RECORDED, link["api_id"][first][place])

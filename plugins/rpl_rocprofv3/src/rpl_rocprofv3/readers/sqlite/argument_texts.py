@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from rpl_core.values import frozen
-from rpl_rocprofv3.readers.columns.row_groups import group_keys, mixed_key
+from rpl_rocprofv3.readers.columns import group_keys, mixed_key
 from rpl_rocprofv3.readers.sqlite.leaves import UnsupportedLayoutError
 from rpl_rocprofv3.readers.sqlite.pages import open_pages, table_layout
 from rpl_rocprofv3.readers.sqlite.records import Records
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rpl_core.model.trace import Int32Column
     from rpl_rocprofv3.database import Database
-    from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
+    from rpl_rocprofv3.readers.columns import IntegerColumn
     from rpl_rocprofv3.readers.sqlite.tables import Table
 
     Bytes = NDArray[np.uint8]

@@ -1,28 +1,28 @@
-"""Groups database files into input sets: which are recordings, which are refused, which belong together.
+"""Groups database files into input sets: whose they are, which are refused, which belong together.
 
 Files are opened only to read their catalogue and the table of processes.
 """
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
 from rpl_core.interfaces.reader import InputSet
+from rpl_core.values import frozen
 from rpl_rocprofv3.database import open_database
 from rpl_rocprofv3.readers.gzip_limits import unpacked_head
 from rpl_rocprofv3.readers.run_groups import execution_groups, repeated_files
-from rpl_rocprofv3.readers.sqlite.header import SQLITE_MAGIC
-from rpl_rocprofv3.readers.sqlite.identity import DatabaseKind, identify
+from rpl_rocprofv3.readers.sqlite.tables import SQLITE_MAGIC, Tables, quoted
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from rpl_rocprofv3.database import Database
     from rpl_rocprofv3.readers.run_groups import RecordedFile
-
-__all__ = ["claim_databases", "looks_like_database"]
 
 # Names under which profilers write databases; other files count only if they begin like one.
 _SUFFIXES = (".db", ".rpd", ".sqlite", ".sqlite3")
@@ -105,3 +105,155 @@ def _claim(
         if DatabaseKind.FOREIGN not in kinds:
             return None
         return InputSet(reader, "damaged or foreign database", (path,), error.fact, error.next_step)
+
+
+# Which profiler wrote an SQLite database, judged by its tables and columns, never by a version alone.
+#
+# The table of formats follows docs/reference/formats.md, 2.1.
+
+_CONVERT = "record again with rocprofv3 from ROCm 7.0 or newer"
+_SUPPORTED_MAJOR = "3"
+
+#: Columns without which a rocpd recording gives no trace. Everything else is optional.
+REQUIRED = {
+    "rocpd_metadata": ("tag", "value"),
+    "rocpd_string": ("id", "string"),
+    "rocpd_info_node": ("id",),
+    "rocpd_info_process": ("id", "pid", "nid"),
+    "rocpd_info_agent": ("id", "type", "name"),
+    "rocpd_info_kernel_symbol": ("id", "kernel_name", "display_name"),
+    "rocpd_event": ("id", "stack_id"),
+    "rocpd_kernel_dispatch": (
+        *("pid", "agent_id", "kernel_id", "dispatch_id", "queue_id", "stream_id", "start", "end", "event_id"),
+        *(f"{size}_size_{axis}" for size in ("workgroup", "grid") for axis in "xyz"),
+    ),
+}
+
+
+class DatabaseKind(str, Enum):
+    ROCPD = "rocpd"
+    RPD = "RPD"
+    FOREIGN = "foreign"
+
+
+@frozen
+class Identity:
+    """What a database is. ``refusal`` is set when it can't be read, with what to do in ``next_step``."""
+
+    kind: DatabaseKind
+    format: str
+    refusal: str | None = None
+    next_step: str | None = None
+
+
+def identify(connection: sqlite3.Connection) -> Identity:
+    """Recognise the database. Reads the catalogue and the metadata only."""
+    tables = Tables(connection)
+    if "KERN" in tables or "OPS" in tables:
+        return _foreign("rocprof v1/v2 results", "a results.db of rocprof v1 or v2, not a rocpd recording")
+    if any(name.startswith("compute_") for name in tables.names()):
+        return _foreign(
+            "rocprofiler-compute analysis",
+            "an analysis database of rocprofiler-compute, which holds no dispatch times",
+            "give rpl the workload folder (pmc_perf.csv, sysinfo.csv) instead",
+        )
+    if "TARGET_INFO_GPU" in tables or any(name.startswith("CUPTI_ACTIVITY_") for name in tables.names()):
+        return _foreign(
+            "Nsight Systems export",
+            "an export of NVIDIA's Nsight Systems",
+            "record on the AMD GPU: `rpl profile -- COMMAND`",
+        )
+    if tables.is_table("rocpd_op") and tables.is_table("rocpd_api"):
+        return _identify_rpd(tables)
+    if any(name.startswith("rocpd_") for name in tables.names()):
+        return _identify_rocpd(connection, tables)
+    return _foreign("unknown SQLite database", "an SQLite database without any profiler's tables")
+
+
+def _foreign(form: str, refusal: str, next_step: str = _CONVERT) -> Identity:
+    return Identity(DatabaseKind.FOREIGN, form, f"it is {refusal}", next_step)
+
+
+def _identify_rpd(tables: Tables) -> Identity:
+    missing = sorted(
+        {"rocpd_string", "rocpd_api_ops", "rocpd_kernelapi", "rocpd_copyapi"} - set(tables.names())
+    )
+    if missing:
+        return Identity(
+            DatabaseKind.RPD,
+            "RPD 2",
+            f"it is an RPD database without the tables {', '.join(missing)}",
+            "record again with rocmProfileData",
+        )
+    return Identity(DatabaseKind.RPD, "RPD 2")
+
+
+def _identify_rocpd(connection: sqlite3.Connection, tables: Tables) -> Identity:
+    version = _schema_version(connection, tables)
+    dispatch = tables.get("rocpd_kernel_dispatch")
+    draft = dispatch is not None and "track_id" in dispatch.columns and "agent_id" not in dispatch.columns
+    major = version.partition(".")[0] if version else None
+    if draft or (major is not None and major != _SUPPORTED_MAJOR):
+        return Identity(
+            DatabaseKind.ROCPD,
+            f"rocpd {version or '4 draft'}",
+            f"it follows rocpd schema {version or '4 (draft)'}, and rpl reads schema 3",
+            "record with the rocprofv3 of a ROCm release between 7.0 and 10.0",
+        )
+    lacking = _lacking(tables)
+    if lacking:
+        return Identity(
+            DatabaseKind.ROCPD,
+            f"rocpd {version or '(no version)'} (partial)",
+            f"it claims rocpd schema {version or 3} but lacks {lacking}",
+            _CONVERT,
+        )
+    return Identity(DatabaseKind.ROCPD, f"rocpd {_precise_version(version, tables)}")
+
+
+def _schema_version(connection: sqlite3.Connection, tables: Tables) -> str | None:
+    names = [name for name in tables.names() if name.startswith("rocpd_metadata")]
+    for name in names:
+        row = connection.execute(
+            f"SELECT value FROM {quoted(name)} WHERE tag = 'schema_version'"  # noqa: S608
+        ).fetchone()
+        if row is not None:
+            return str(row[0])
+    return None
+
+
+def _lacking(tables: Tables) -> str:
+    """The tables and columns that are missing, as a phrase."""
+    found = {name: tables.get(name) for name in REQUIRED}
+    absent = [name for name, table in found.items() if table is None]
+    columns = [
+        f"{name}.{column}"
+        for name, table in found.items()
+        if table is not None
+        for column in REQUIRED[name]
+        if column not in table.columns
+    ]
+    parts = []
+    if absent:
+        parts.append(f"the tables or views {', '.join(absent)}")
+    if columns:
+        parts.append(f"the columns {', '.join(columns)}")
+    return " and ".join(parts)
+
+
+def _precise_version(version: str | None, tables: Tables) -> str:
+    """The schema version by what is there: files of ROCm 7.0 to 7.2 all say just ``3``.
+
+    See docs/reference/formats.md, 2.8.
+    """
+    if version and "." in version:
+        return version
+    counters = tables.get("rocpd_pmc_event")
+    columns = counters.columns if counters else frozenset[str]()
+    signs = (
+        ("3.0.5", "shader_array" in columns),
+        ("3.0.4", "rocpd_hip_event" in tables),
+        ("3.0.3", "sample_id" in columns),
+        ("3.0.2", "rocpd_graph_launch" in tables),
+    )
+    return next((found for found, present in signs if present), "3.0.0")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rpl_rocprofv3.readers.columns.row_groups import is_constant
+from rpl_rocprofv3.readers.columns import is_constant
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rpl_core.model.trace import Float64Column, Int64Column
     from rpl_rocprofv3.database import Database
-    from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
+    from rpl_rocprofv3.readers.columns import IntegerColumn
     from rpl_rocprofv3.readers.sqlite.tables import Table
 
 __all__ = ["IntegerColumns", "NumberColumns", "read_integers", "read_numbers"]

@@ -16,10 +16,9 @@ import numpy as np
 
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.sqlite.growing_columns import GrowingColumn
-from rpl_rocprofv3.readers.sqlite.header import read_header
 from rpl_rocprofv3.readers.sqlite.leaves import PageFile, UnsupportedLayoutError
 from rpl_rocprofv3.readers.sqlite.records import Records
-from rpl_rocprofv3.readers.sqlite.tables import quoted
+from rpl_rocprofv3.readers.sqlite.tables import quoted, read_header
 
 if TYPE_CHECKING:
     import sqlite3
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from rpl_core.model.trace import Float64Column
     from rpl_rocprofv3.database import Database
-    from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
+    from rpl_rocprofv3.readers.columns import IntegerColumn
 
 __all__ = ["PageColumns", "TableLayout", "open_pages", "read_pages", "table_layout"]
 

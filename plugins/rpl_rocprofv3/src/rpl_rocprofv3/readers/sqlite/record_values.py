@@ -11,7 +11,7 @@ import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED
 from rpl_core.values import frozen
-from rpl_rocprofv3.readers.columns.row_groups import is_constant
+from rpl_rocprofv3.readers.columns import is_constant
 from rpl_rocprofv3.readers.sqlite.leaves import UnsupportedLayoutError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_rocprofv3.readers.columns.row_groups import few_groups
+from rpl_rocprofv3.readers.columns import few_groups
 from rpl_rocprofv3.readers.sqlite.leaves import PADDING, UnsupportedLayoutError
 from rpl_rocprofv3.readers.sqlite.record_values import NULL, WIDTHS, floats, integers, scattered, shared_kind
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import Int64Column
-    from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
+    from rpl_rocprofv3.readers.columns import IntegerColumn
     from rpl_rocprofv3.readers.sqlite.record_values import Bytes, ColumnBatch, Rows
 
 __all__ = ["Records"]

@@ -1,42 +1,41 @@
 """The last steps from the rows of a file to a ``Trace``, the same for every format of one process set.
 
-Numbers streams and queues, orders the rows, attaches the counters, and runs the checks that need more
-than one column.
+Numbers streams and queues, orders the rows, attaches the counters, runs the checks that need more than one
+column, and reads the marks of writers that are no profilers.
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 import numpy as np
 
 from rpl_core.model.calls import RANGES
-from rpl_core.model.origin import Origin
+from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.model.origin import ORIGIN_MARK, Origin
 from rpl_core.model.trace import NOT_RECORDED, Queue, Stream, Trace, TraceRole, TraceSource, distinct_values
 from rpl_core.values import frozen
 from rpl_rocprofv3.hip_api import HIP_API, hip_meanings
-from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions
-from rpl_rocprofv3.readers.trace.checks import check_clock, check_waves
-from rpl_rocprofv3.readers.trace.copy_table import ordered_copies
-from rpl_rocprofv3.readers.trace.counter_table import checked_counters
-from rpl_rocprofv3.readers.trace.dispatch_table import ordered_dispatches
+from rpl_rocprofv3.readers.columns import distinct_ids, is_constant, positions
+from rpl_rocprofv3.readers.trace.tables import checked_counters, ordered_copies, ordered_dispatches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rpl_core.model.calls import HostRange
     from rpl_core.model.trace import Agent, ApiCalls, Int32Column, Kernel, Process
-    from rpl_rocprofv3.readers.columns.id_lookup import IntegerColumn
+    from rpl_rocprofv3.readers.columns import IntegerColumn
     from rpl_rocprofv3.readers.findings import Findings
-    from rpl_rocprofv3.readers.trace.copy_table import CopyRows
-    from rpl_rocprofv3.readers.trace.counter_table import CounterRows
-    from rpl_rocprofv3.readers.trace.dispatch_table import DispatchRows, OrderedDispatches
+    from rpl_rocprofv3.readers.trace.tables import CopyRows, CounterRows, DispatchRows, OrderedDispatches
 
-    #: Given the ordered dispatches, the readings attached to them; None without counters.
     CounterSource = Callable[[OrderedDispatches], CounterRows | None]
+    from pathlib import Path
 
-__all__ = ["TraceParts", "assembled"]
+    from numpy.typing import NDArray
+
+    from rpl_core.model.trace import Int64Column, Trace
 
 Handle = TypeVar("Handle", Stream, Queue)
 
@@ -140,3 +139,152 @@ def _as_indices(columns: Sequence[IntegerColumn]) -> tuple[list[int], list[Int32
     distinct = distinct_values(np.concatenate([distinct_ids(column) for column in columns]))
     used = distinct[distinct != NOT_RECORDED]
     return used.tolist(), [positions(column, used) for column in columns]
+
+
+# Checks on a finished trace that need several of its parts: clocks, launched waves.
+
+_WAVES = "SQ_WAVES"
+
+
+def check_clock(trace: Trace, findings: Findings) -> None:
+    """Dispatches before their process began: the GPU clock was not converted to the host's."""
+    begin = np.array([p.begin_ns or 0 for p in trace.processes], np.int64)
+    if not len(begin):
+        return
+    rows = trace.dispatches
+    early = _recorded(rows.process) & (rows.begin_ns < _by_process(begin, rows.process))
+    findings.add(
+        "clock.before_process_start",
+        int(early.sum()),
+        "dispatch begins before its process started",
+        "dispatches begin before their process started",
+        cause="the GPU clock was not converted to the clock of the host",
+        remedy="durations hold, but do not compare these times with API calls",
+    )
+    end = np.array([p.end_ns or np.iinfo(np.int64).max for p in trace.processes], np.int64)
+    late = _recorded(rows.process) & (rows.begin_ns > _by_process(end, rows.process))
+    findings.add(
+        "clock.after_process_end",
+        int(late.sum()),
+        "dispatch begins after its process ended",
+        "dispatches begin after their process ended",
+        cause="the clock jumped, or the GPU clock was not converted to the clock of the host",
+        remedy="durations hold; gaps and the order across the jump do not",
+    )
+    check_launch_times(trace, findings)
+
+
+def _recorded(process: Int32Column) -> NDArray[np.bool_] | np.bool_:
+    return process[0] >= 0 if is_constant(process) else process >= 0
+
+
+def _by_process(values: Int64Column, process: Int32Column) -> Int64Column | np.int64:
+    """``values[process]``; one number where there is one process only."""
+    return values[process[0]] if is_constant(process) else values[process]
+
+
+def check_launch_times(trace: Trace, findings: Findings) -> None:
+    """Dispatches before the API call that launched them began (docs/reference/formats.md, 2.7)."""
+    calls, rows = trace.api_calls, trace.dispatches
+    if calls is None or not len(calls):
+        return
+    early = 0
+    for process in range(len(trace.processes)):
+        # The usual trace of one process is compared as it is, without copies of its columns.
+        alone = len(trace.processes) == 1
+        call = slice(None) if alone else np.flatnonzero(calls.process == process)
+        row = slice(None) if alone else np.flatnonzero(rows.process == process)
+        correlation = rows.correlation_id[row]
+        launch = positions(correlation, calls.correlation_id[call])
+        launch = np.where(correlation < 0, NOT_RECORDED, launch)
+        begin = np.append(calls.begin_ns[call], np.iinfo(np.int64).min)
+        early += int((rows.begin_ns[row] < begin[launch]).sum())
+    findings.add(
+        "clock.before_launch",
+        early,
+        "dispatch begins before the API call that launched it",
+        "dispatches begin before the API call that launched them",
+        cause="the GPU clock was not converted to the clock of the host",
+        remedy="durations hold; the order against API calls does not",
+    )
+
+
+def check_waves(trace: Trace, findings: Findings) -> None:
+    """SQ_WAVES must be the number of waves launched: workgroups times ceil(workgroup size / wave size).
+
+    A multiple of it means that passes were added up (docs/reference/formats.md, section 2, join of passes).
+    """
+    values = trace.counters
+    if values is None or _WAVES not in trace.counter_names:
+        return
+    chosen = values.counter == trace.counter_names.index(_WAVES)
+    counted = np.bincount(values.dispatch[chosen], values.value[chosen], len(trace.dispatches))
+    has_value = np.bincount(values.dispatch[chosen], minlength=len(trace.dispatches)) > 0
+    wave_sizes = np.array([agent.wave_size or 0 for agent in trace.agents] + [0], np.int64)
+    wave = wave_sizes[trace.dispatches.agent]
+    shape = trace.dispatches.shape
+    threads = np.prod(trace.shapes.workgroup, axis=1)[shape]
+    known = has_value & (wave > 0) & (threads > 0)
+    expected = trace.shapes.workgroups()[shape] * -(-threads // np.maximum(wave, 1))
+    multiple = known & (counted >= 2 * expected) & (expected > 0) & (counted % np.maximum(expected, 1) == 0)
+    findings.add(
+        "counter.waves_multiplied",
+        int(multiple.sum()),
+        "dispatch counts SQ_WAVES as a multiple of the waves that were launched",
+        "dispatches count SQ_WAVES as a multiple of the waves that were launched",
+        cause="the profiler added up several replays of a kernel",
+        remedy="collect one counter pass per run",
+    )
+
+
+def with_flat_geometry(trace: Trace) -> Trace:
+    """``trace`` with the note that its source records total sizes only."""
+    note = Diagnostic(
+        code="dispatch.flattened_geometry",
+        fact="grids and workgroups are recorded as total sizes and appear as one-dimensional",
+        severity=Severity.INFO,
+        where=trace.source.paths[0].rpartition("/")[2],
+        count=len(trace.dispatches),
+    )
+    return attrs.evolve(trace, diagnostics=(*trace.diagnostics, note))
+
+
+# Marks that a writer which is not a profiler leaves in what it writes: ``rpl_origin``.
+#
+# rocpd files hold it as a metadata tag, JSON files in ``metadata``, CSV sets in ``<prefix>_rpl_origin.json``.
+# One in ``rpl_origin.json`` is for all rocpd files and CSV sets of the folder.
+
+_MAX_SIDECAR_BYTES = 4096
+
+
+def origin_of(marks: Sequence[str], findings: Findings) -> Origin:
+    """Measured, unless a mark says otherwise. An unknown mark is not trusted."""
+    if not marks:
+        return Origin.MEASURED
+    known = {origin.value: origin for origin in Origin}
+    unknown = [mark for mark in marks if mark not in known]
+    findings.add(
+        "origin.unknown_mark",
+        len(unknown),
+        f"mark of origin is unknown ({', '.join(unknown)}); the recording counts as synthetic",
+        f"marks of origin are unknown ({', '.join(unknown)}); the recording counts as synthetic",
+    )
+    return Origin.weakest([known.get(mark, Origin.SYNTHETIC) for mark in marks])
+
+
+def mark_of_folder(folder: Path) -> tuple[str, ...]:
+    """The mark of everything in the folder."""
+    return mark_beside(folder, "")
+
+
+def mark_beside(folder: Path, prefix: str) -> tuple[str, ...]:
+    """The mark in the file beside a CSV set; one that can't be read is a mark nobody knows."""
+    path = folder / f"{prefix}_{ORIGIN_MARK}.json" if prefix else folder / f"{ORIGIN_MARK}.json"
+    if not path.is_file():
+        return ()
+    try:
+        with path.open("rb") as file:
+            content = json.loads(file.read(_MAX_SIDECAR_BYTES))
+        return (str(content.get(ORIGIN_MARK, "absent")) if isinstance(content, dict) else "unreadable",)
+    except (OSError, ValueError, RecursionError):
+        return ("unreadable",)

@@ -69,9 +69,8 @@ class ComputeWorkloadReader(Reader):
         if inputs.refusal:
             raise ForeignFileError(f"{inputs.paths[0]}: {inputs.refusal}", next_step=inputs.next_step)
         from rpl_rocprofv3.readers.csv.tables import csv_header
-        from rpl_rocprofv3.readers.trace.checks import with_flat_geometry
-        from rpl_rocprofv3.readers.workload.benchmark import BENCHMARK, read_benchmark
-        from rpl_rocprofv3.readers.workload.system import read_system
+        from rpl_rocprofv3.readers.trace.parts import with_flat_geometry
+        from rpl_rocprofv3.readers.workload.system import BENCHMARK, read_benchmark, read_system
         from rpl_rocprofv3.readers.workload.tables import TableForm, table_form
         from rpl_rocprofv3.readers.workload.trace import read_workload_table
 

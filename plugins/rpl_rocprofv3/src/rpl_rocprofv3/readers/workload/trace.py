@@ -12,18 +12,17 @@ import numpy as np
 
 from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import NOT_RECORDED, Kernel, Process, TraceSource
-from rpl_rocprofv3.readers.columns.id_lookup import distinct_ids, positions
-from rpl_rocprofv3.readers.columns.kernel_names import display_name
-from rpl_rocprofv3.readers.columns.launch_shapes import flat_geometry
-from rpl_rocprofv3.readers.csv.findings import report_columns
+from rpl_rocprofv3.readers.columns import display_name, distinct_ids, flat_geometry, positions
+from rpl_rocprofv3.readers.csv.records import report_columns
 from rpl_rocprofv3.readers.csv.tables import csv_header, read_columns
 from rpl_rocprofv3.readers.findings import Findings
-from rpl_rocprofv3.readers.trace.dispatch_table import DispatchRows
 from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
-from rpl_rocprofv3.readers.workload.counters import LongCounters, WideCounters
+from rpl_rocprofv3.readers.trace.tables import DispatchRows
 from rpl_rocprofv3.readers.workload.tables import (
     WORKLOAD_FORMAT,
+    LongCounters,
     TableForm,
+    WideCounters,
     current_names,
     table_form,
     wide_header,

@@ -1,1 +1,0 @@
-"""Columns of numbers and texts, as every format needs them."""
