@@ -43,8 +43,9 @@ from acceptance_reference import (
 
 from rpl_compare.comparison.evidence import unpaired_evidence
 from rpl_compare.comparison.judging import judge
-from rpl_compare.comparison.model import CompareRule, Method, Sample, Verdict
+from rpl_compare.comparison.model import CompareRule, Method, Verdict
 from rpl_measure import rank_tests
+from rpl_measure.samples import Sample
 from rpl_measure.sequential import LOOKS, AcceptRule, Decision, take_look
 from rpl_measure.series import find_levels
 

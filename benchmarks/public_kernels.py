@@ -1,91 +1,199 @@
-"""What `rpl transform` offers for public HIP code: kernels, loops, offered, refused by which guard.
+"""What rpl proposes for public HIP kernels, and what of it passes all guards before a build is measured.
 
-    python benchmarks/public_kernels.py https://github.com/ORNL/HeCBench --under src --match '*-hip/*'
-    python benchmarks/public_kernels.py --folder ~/HeCBench/src
+    python benchmarks/public_kernels.py --folder ~/public --kernels kernels.tsv -- clang++ -x hip -O3 ...
+    python benchmarks/public_kernels.py --folder ~/HeCBench/src --match '*-hip/*' -- hipcc -O3
 
-With an address the repository is cloned into a temporary folder (the newest commit alone), looked at, and
-removed again; nothing of it is kept or committed. Files are read, never compiled or run.
+Every kernel's candidates are judged by the compiler and options behind ``--``, then compiled for the GPU and
+compared with the original; nothing is run. ``--kernels`` is a table of repository, commit, file and kernel
+with a line of names; the repositories lie in ``--folder`` by their last names. Without it all kernels below
+``--folder`` count. ``{repository}`` in an option stands for the folder of the repository.
 """
 
 from __future__ import annotations
 
 import argparse
 import fnmatch
-import subprocess
 import sys
-import tempfile
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from rpl_codeobject.comparing import LaunchAssumption
+from rpl_codeobject.values import CodeObject
+from rpl_core.model.architecture import Architecture
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.transformation import KernelSource
+from rpl_gfx942.plugin import rpl_device_models
+from rpl_optimize.contracts.optimize import GuardPart
+from rpl_optimize.interfaces.proposer import InstalledTransformation
+from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict, KernelSource
+from rpl_optimize.loop.binary_stage import LaunchLimit, guard_binary
+from rpl_optimize.source_meaning.front_end import FrontEnd
+from rpl_optimize.source_meaning.judge import MeaningJudge
+from rpl_optimize.source_meaning.reading import CompilerReading
+from rpl_optimize.transform import apply_edits, collect_offers
+from rpl_transforms.plugin import rpl_transformations
 from rpl_transforms.source_file import read_source_file
-from rpl_transforms.unroll import Unroll
 
-_SUFFIXES = (".cu", ".hip", ".cpp", ".cc", ".h", ".hpp", ".cuh")
+_SUFFIXES = (".cu", ".hip", ".cpp", ".cc")
 _MOST_BYTES = 2 << 20
+_PLAIN = frozenset(("unroll", "threads-per-block"))
 
 
 @frozen
-class Counted:
-    """``refused`` counts loops by the first guard against them."""
+class Outcome:
+    """Of one kernel: transformations with a proposal that passes, and of the others the guard and reason."""
 
-    files: int
-    kernels: int
-    loops: int
-    offered: int
-    refused: Counter[str]
-
-
-def count(folder: Path, match: str) -> Counted:
-    """All sources below ``folder`` that hold kernels and whose path matches."""
-    files = kernels = offered = 0
-    refused: Counter[str] = Counter()
-    for path in _sources(folder, match):
-        text = path.read_bytes()
-        found = read_source_file(text).kernels
-        if not found:
-            continue
-        files, kernels = files + 1, kernels + len(found)
-        candidates = Unroll().propose(KernelSource(str(path), text))
-        offered += len({c.id.rpartition("-")[0] for c in candidates if c.allowed})
-        refused.update(next(g.guard for g in c.guards if not g.passed) for c in candidates if not c.allowed)
-    return Counted(files, kernels, offered + refused.total(), offered, refused)
+    file: str
+    kernel: str
+    passed: tuple[str, ...]
+    refused: tuple[tuple[str, str, str], ...]
+    unreadable: str | None = None
 
 
-def table(counted: Counted) -> str:
+class Judged:
+    """One source with everything that is asked of it."""
+
+    def __init__(self, path: Path, words: Sequence[str], readable: Path, architecture: Architecture) -> None:
+        self.path = path.resolve()
+        self.text = self.path.read_bytes()
+        front_end = FrontEnd(tuple(words), self.path, self.path, self.path.parent, readable=(readable,))
+        self._judge = MeaningJudge(front_end, self.text)
+        self.reading = CompilerReading(front_end, self.text, self._judge.original)
+        self._architecture = architecture
+        self._built: CodeObject | str | None = None
+
+    def outcome(self, kernel: str, transformations: Sequence[InstalledTransformation], name: str) -> Outcome:
+        """The first candidate of each transformation that passes everything, or why none does."""
+        unit = self.reading.parsed()
+        if isinstance(unit, str):
+            return Outcome(name, kernel, (), (), unit)
+        source = KernelSource(str(self.path), self.text, kernel, reading=self.reading)
+        by: dict[str, list[EditCandidate]] = defaultdict(list)
+        for offered in collect_offers(source, transformations).candidates:
+            if offered.candidate.kernel == kernel:
+                by[offered.transformation].append(offered.candidate)
+        passed, refused = [], []
+        for transformation, candidates in sorted(by.items()):
+            against = []
+            for candidate in candidates:
+                refusal = self._against(candidate)
+                if refusal is None:
+                    passed.append(transformation)
+                    break
+                against.append((transformation, refusal.guard, refusal.reason))
+            else:
+                refused += against
+        return Outcome(name, kernel, tuple(passed), tuple(refused))
+
+    def _against(self, candidate: EditCandidate) -> GuardPart | GuardVerdict | None:
+        refusal = next((guard for guard in candidate.guards if not guard.passed), None)
+        if refusal is not None:
+            return refusal
+        after = apply_edits(self.text, candidate.edits)
+        meaning = self._judge.judge(after, candidate.declares)
+        refusal = next((verdict for verdict in meaning.verdicts if not verdict.passed), None)
+        if refusal is not None:
+            return refusal
+        if self._built is None:
+            self._built = self.reading.compiled(self.text, self._architecture.name)
+        built = self.reading.compiled(after, self._architecture.name)
+        for one in (self._built, built):
+            if isinstance(one, str):
+                return GuardVerdict("compiles", False, one)
+        assert candidate.kernel is not None
+        most = candidate.workgroup_limit
+        parts = guard_binary(
+            (self._built,),
+            (built,),
+            candidate.kernel,
+            launch=LaunchAssumption(),
+            architecture_of=lambda _: self._architecture,
+            must_change_loop=candidate.changes_loop,
+            limit=None if most is None else LaunchLimit(most, None),
+            lds_growth=candidate.lds_growth,
+        )
+        # Nothing ran, so there is no launch that could be compared with a promise.
+        return next((part for part in parts if not part.passed and part.guard != "launch-limit"), None)
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
     """For a page in Markdown."""
-    rows = [("files with kernels", counted.files), ("kernels", counted.kernels), ("loops", counted.loops)]
-    rows.append(("offered", counted.offered))
-    rows += [(f"refused: {guard}", number) for guard, number in counted.refused.most_common()]
-    return "\n".join(["| what | number |", "|---|---|", *(f"| {what} | {number} |" for what, number in rows)])
+    count = len(outcomes)
+    any_passed = sum(bool(one.passed) for one in outcomes)
+    others = sum(bool(set(one.passed) - _PLAIN) for one in outcomes)
+    rows = [("kernels", str(count)), ("with a proposal that passes all guards", _share(any_passed, count))]
+    rows.append(("with one other than unrolling and launch bounds", _share(others, count)))
+    unreadable = sum(one.unreadable is not None for one in outcomes)
+    rows.append(("of files that the compiler can't read", str(unreadable)))
+    named = Counter(name for one in outcomes for name in one.passed)
+    rows += [(f"passes: {name}", str(number)) for name, number in named.most_common()]
+    against = Counter(
+        f"{transformation}: {guard}: {reason[:70]}"
+        for one in outcomes
+        for transformation, guard, reason in {(t, g, _general(r)) for t, g, r in one.refused}
+    )
+    rows += [(f"refused: {why}", str(number)) for why, number in against.most_common()]
+    return "\n".join(["| what | kernels |", "|---|---|", *(f"| {what} | {shown} |" for what, shown in rows)])
 
 
-def _sources(folder: Path, match: str) -> Iterator[Path]:
+def _share(part: int, whole: int) -> str:
+    return f"{part} ({100 * part / whole:.0f} %)" if whole else "0"
+
+
+def _general(reason: str) -> str:
+    """A reason without the names of one kernel."""
+    return " ".join(word for word in reason.split() if not any(c.isdigit() or c in "_'`" for c in word))
+
+
+def _listed(kernels: Path, folder: Path) -> Iterator[tuple[Path, Path, str]]:
+    """Folder of the repository, file and kernel of each line."""
+    lines = kernels.read_text(encoding="utf-8").splitlines()
+    for line in lines[1:]:
+        repository, _, file, kernel = line.split("\t")[:4]
+        place = folder / repository.rpartition("/")[2]
+        yield place, place / file, kernel
+
+
+def _found(folder: Path, match: str) -> Iterator[tuple[Path, Path, str]]:
     for path in sorted(folder.rglob("*")):
         fits = path.suffix in _SUFFIXES and fnmatch.fnmatch(str(path.relative_to(folder)), match)
         if fits and not path.is_symlink() and path.is_file() and path.stat().st_size <= _MOST_BYTES:
-            yield path
+            for kernel in read_source_file(path.read_bytes()).editable_kernels():
+                yield folder, path, kernel.name
 
 
 def main() -> int:
+    arguments = sys.argv[1:]
+    at = arguments.index("--") if "--" in arguments else len(arguments)
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("repository", nargs="?", help="address that git can clone")
-    parser.add_argument("--folder", type=Path, help="a folder that is there already")
-    parser.add_argument("--under", default=".", help="part of the repository")
-    parser.add_argument("--match", default="*", help="pattern of paths below it")
-    given = parser.parse_args()
-    if (given.repository is None) == (given.folder is None):
-        parser.error("name a repository or --folder")
-    if given.folder is not None:
-        print(table(count(given.folder / given.under, given.match)))
-        return 0
-    with tempfile.TemporaryDirectory(prefix="rpl-public-") as scratch:
-        clone = ["git", "clone", "--quiet", "--depth", "1", "--", given.repository, f"{scratch}/clone"]
-        if subprocess.run(clone, check=False).returncode != 0:
-            return 69
-        print(table(count(Path(scratch, "clone", given.under), given.match)))
+    parser.add_argument("--folder", type=Path, required=True, help="where the sources are")
+    parser.add_argument("--kernels", type=Path, help="table of the kernels; else all below --folder")
+    parser.add_argument("--match", default="*", help="pattern of paths below --folder")
+    given = parser.parse_args(arguments[:at])
+    words = arguments[at + 1 :]
+    if not words:
+        parser.error("name the compiler and its options behind --")
+    architecture = next(one.architecture_facts for one in rpl_device_models() if one.architecture_facts)
+    transformations = tuple(InstalledTransformation("transforms", one) for one in rpl_transformations({}))
+    outcomes: list[Outcome] = []
+    judged: Judged | None = None
+    kernels = (
+        _found(given.folder, given.match) if given.kernels is None else _listed(given.kernels, given.folder)
+    )
+    for place, path, kernel in kernels:
+        if judged is None or judged.path != path.resolve():
+            options = [word.replace("{repository}", str(place)) for word in words]
+            judged = Judged(path, options, given.folder.resolve(), architecture)
+        outcome = judged.outcome(kernel, transformations, str(path.relative_to(given.folder)))
+        outcomes.append(outcome)
+        print(
+            outcome.file,
+            kernel,
+            outcome.unreadable or ",".join(outcome.passed) or "-",
+            file=sys.stderr,
+            flush=True,
+        )
+    print(table(outcomes))
     return 0
 
 

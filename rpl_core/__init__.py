@@ -16,7 +16,7 @@ __all__ = ["RPL_API", "__version__", "hookimpl"]
 __version__ = "0.1.0"
 
 #: Version of the hook contract. A plugin module states the one it was written for.
-RPL_API = 1
+RPL_API = 2
 
 
 def __getattr__(name: str) -> Any:

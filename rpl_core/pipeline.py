@@ -94,7 +94,7 @@ def _documents(
     contributors = _contributors(recording, device, result, host)
     envelope = {
         "schema_version": SCHEMA_VERSION,
-        "provenance": provenance_doc(recording, device, contributors, request.root),
+        "provenance": provenance_doc(recording, device, contributors, request.root, result.remarks),
         "diagnostics": diagnostics,
     }
     contents, late = check_all(drafts, envelope)

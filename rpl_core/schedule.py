@@ -141,6 +141,7 @@ class AnalysisResult:
     facts: Facts
     diagnostics: tuple[Diagnostic, ...]
     providers: Mapping[Fact[Any], str]
+    remarks: tuple[str, ...] = ()
 
 
 def analyze(context: AnalysisContext, steps: Sequence[Step]) -> AnalysisResult:
@@ -150,7 +151,7 @@ def analyze(context: AnalysisContext, steps: Sequence[Step]) -> AnalysisResult:
     """
     plan = schedule(steps, frozenset(context.facts))
     facts, providers = context.facts, dict[Fact[Any], str]()
-    noticed = list(plan.diagnostics)
+    noticed, remarks = list(plan.diagnostics), list[str]()
     for step in plan.steps:
         lacking = sorted(fact.name for fact in step.analyzer.requires if fact not in facts)
         if lacking:
@@ -159,9 +160,9 @@ def analyze(context: AnalysisContext, steps: Sequence[Step]) -> AnalysisResult:
         try:
             with plugin_boundary(step.plugin, f"analyzer {step.analyzer.name!r}"):
                 outcome = step.analyzer.analyze(attrs.evolve(context, facts=facts))
-                given, remarks = dict(outcome.facts), tuple(outcome.diagnostics)
+                given, diagnostics = dict(outcome.facts), tuple(outcome.diagnostics)
                 if not step.trusted:
-                    _check(step.analyzer, given, remarks)
+                    _check(step.analyzer, given, diagnostics, outcome.remarks)
                     _refuse_invented(given, context)
         except PluginError as error:
             if error.plugin != step.plugin:  # one that the user asked for, and that the analyzer asked
@@ -173,11 +174,17 @@ def analyze(context: AnalysisContext, steps: Sequence[Step]) -> AnalysisResult:
         else:
             facts = facts.with_values(given)
             providers.update(dict.fromkeys(given, step.plugin))
-            noticed += remarks
-    return AnalysisResult(facts, tuple(noticed), providers)
+            noticed += diagnostics
+            remarks += outcome.remarks
+    return AnalysisResult(facts, tuple(noticed), providers, tuple(remarks))
 
 
-def _check(analyzer: Analyzer, facts: Mapping[Fact[Any], Any], remarks: Sequence[object]) -> None:
+def _check(
+    analyzer: Analyzer,
+    facts: Mapping[Fact[Any], Any],
+    diagnostics: Sequence[object],
+    remarks: Sequence[object],
+) -> None:
     if set(facts) != analyzer.provides:
         promised = ", ".join(sorted(fact.name for fact in analyzer.provides))
         given = ", ".join(sorted(str(getattr(fact, "name", fact)) for fact in facts))
@@ -186,10 +193,12 @@ def _check(analyzer: Analyzer, facts: Mapping[Fact[Any], Any], remarks: Sequence
         problem = fact.violation(value)
         if problem is not None:
             raise RplError(problem)
-    for remark in remarks:
-        problem = value_violation(remark) if isinstance(remark, Diagnostic) else "it is no Diagnostic"
+    for diagnostic in diagnostics:
+        problem = value_violation(diagnostic) if isinstance(diagnostic, Diagnostic) else "it is no Diagnostic"
         if problem is not None:
-            raise RplError(f"it gave the diagnostic {remark!r:.60}: {problem}")
+            raise RplError(f"it gave the diagnostic {diagnostic!r:.60}: {problem}")
+    if not isinstance(remarks, tuple) or not all(isinstance(remark, str) for remark in remarks):
+        raise RplError(f"it gave the remarks {remarks!r:.60}, which are no tuple of texts")
 
 
 def _refuse_invented(facts: Mapping[Fact[Any], Any], context: AnalysisContext) -> None:

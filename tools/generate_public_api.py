@@ -42,6 +42,7 @@ WHOLE = (
     "rpl_analysis.options",
     "rpl_autotune.interfaces",
     "rpl_codeobject.kernel_code",
+    "rpl_llm_unroll.interfaces",
     "rpl_optimize.interfaces",
     "rpl_report.interfaces",
     "rpl_report.timeline.model",
@@ -61,6 +62,7 @@ FOR_BUILDERS = {
 #: Packages of which every module is public.
 _INTERFACES = (
     "rpl_core.interfaces",
+    "rpl_llm_unroll.interfaces",
     "rpl_optimize.interfaces",
     "rpl_autotune.interfaces",
     "rpl_vmreplay.interfaces",

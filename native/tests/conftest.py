@@ -143,16 +143,16 @@ def hsa_program(compiled: Compile, hsa_runtime: Path) -> Callable[[str], Path]:
 def hip_program(compiled: Compile) -> Callable[..., Path]:
     """``hip_program("name", runtime)``: a program of ordinary HIP, host and device code by clang-22."""
 
-    def build(name: str, runtime: Path, folder: Path = PROGRAMS) -> Path:
+    def build(name: str, runtime: Path, folder: Path = PROGRAMS, level: str = "-O3") -> Path:
         require("ld.lld-22")
         bitcode = next(runtime.glob("usr/lib/llvm-*/lib/clang/*/amdgcn/bitcode"))
         library = next((runtime / LIBRARIES).glob("libamdhip64.so.?"))
-        device = ["-x", "hip", "--offload-arch=gfx942", "-D__AMDGCN_WAVEFRONT_SIZE=64", CODE_OBJECT, "-O3"]
+        device = ["-x", "hip", "--offload-arch=gfx942", "-D__AMDGCN_WAVEFRONT_SIZE=64", CODE_OBJECT, level]
         places = [f"--rocm-path={runtime / 'usr'}", f"--rocm-device-lib-path={bitcode}"]
         headers = ["-isystem", runtime / "usr" / "include", folder / f"{name}.hip"]
         link = ["-L", library.parent, f"-l:{library.name}", "-Wl,--allow-shlib-undefined"]
         command = [require("clang++-22"), *device, *places, *headers, *link]
-        return compiled(f"{name}-{runtime.name}", command)
+        return compiled(f"{name}{'' if level == '-O3' else level}-{runtime.name}", command)
 
     return build
 

@@ -126,10 +126,49 @@ def test_workgroups_that_wait_for_each_other_end(emulator, examples):
     assert (_result(emulator, "o", np.uint32) == 100).all()
 
 
+def test_all_waves_meet_by_the_barrier_of_the_gpu(emulator, examples):
+    ran = emulator.launch(
+        examples,
+        "gws_barrier",
+        "zeros:8",
+        f"zeros:800,out={emulator.output('o')}",
+        "u32:100",
+        grid="6400",
+        options=("--timeout", "60"),
+    )
+    assert ran.status == 0, ran.stderr
+    assert _result(emulator, "o", np.uint32).tolist() == [100] * 100 + [200] * 100
+    assert ran.document["opcodes"]["ds_gws_barrier"]["executed"] == 400  # waiting counts no more
+
+
+def test_a_kernel_changes_its_direction_of_rounding(emulator, examples):
+    given = ("f32:1", "f32:2.98023223876953125e-8", "f64:1", "f64:1.1102230246251565e-16")
+    outputs = [f"zeros:{8 * 4},out={emulator.output(name)}" for name in ("sums", "twice")]
+    ran = emulator.launch(examples, "directions", *given, *outputs)
+    assert ran.status == 0, ran.stderr
+    up = float(np.nextafter(np.float32(1), np.float32(2)))
+    assert _result(emulator, "sums", np.float32)[:4].tolist() == [up, 1, 1, 1]
+    assert _result(emulator, "twice", np.float64)[0] == 1
+
+
+def test_what_is_not_offered_is_refused_where_it_is_reached(emulator, examples):
+    ran = emulator.launch(examples, "seldom", f"zeros:256,out={emulator.output('o')}", "i32:0")
+    assert ran.status == 0, ran.stderr
+    assert (_result(emulator, "o", np.uint32) == 7).all()
+    reached = emulator.launch(examples, "seldom", "zeros:256", "i32:1")
+    assert (reached.status, reached.document["outcome"]) == (69, "not_offered")
+    assert re.search(
+        r"unknown instruction: v_cvt_pkaccum_u8_f32 .*workgroup \(0, 0, 0\), wave 0, at", reached.stderr
+    )
+    before = emulator.launch(examples, "seldom", "zeros:256", "i32:0", options=("--strict-decode",))
+    assert (before.status, before.document) == (69, {})
+    assert "unknown instruction: v_cvt_pkaccum_u8_f32" in before.stderr
+
+
 def test_each_way_to_fail_has_its_own_end(emulator, examples):
     ran = emulator.launch(examples, "no_such_instruction", "zeros:4")
     assert ran.status == 69
-    assert re.search(r"unknown instruction: s_sendmsg .* at 0x", ran.stderr)
+    assert re.search(r"s_sendmsg.*, workgroup \(0, 0, 0\), wave 0, at 0x", ran.stderr)
     ran = emulator.launch(examples, "wild", "zeros:4")
     assert ran.status == 4
     assert re.search(

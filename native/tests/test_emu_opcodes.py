@@ -5,7 +5,10 @@ Expected values are worked out by hand from the CDNA3 ISA document, not by the e
 
 from __future__ import annotations
 
+import json
+import math
 import re
+import struct
 import subprocess
 
 from rpl_testkit.requirements import require
@@ -14,6 +17,10 @@ NAN, SIGNALLING, INF = "7fc00000", "7f800001", "7f800000"
 ALL_LANES = (1 << 64) - 1
 #: Each lane holds its number.
 NUMBERED = "v1=" + ",".join(f"{lane:x}" for lane in range(64))
+#: Bytes 1 to 8; what is added to the four sums: 0, 1, 0, and 65535.
+_SAD = "v0=04030201 v1=08070605 v6=00010000 v7=ffff0000"
+#: A counter of 5 at 12, which M0 and an offset of 4 lead to.
+_COUNTER = "m0=8 lds=" + "00" * 12 + "05000000"
 #: Assembly with v1, v2, v3 and s1, s2 as sources; what these hold; register and value of the result.
 CASES = (
     ("v_min_f32 v0, v1, v2", "v1=80000000 v2=0", "v0", 0x80000000),
@@ -106,6 +113,33 @@ CASES = (
     ("v_pk_mov_b32 v[4:5], v[0:1], v[2:3] op_sel:[1,0]", "v0=a v1=b v2=c v3=d", "v5", 0xC),
     ("v_pk_mov_b32 v[4:5], v[0:1], v[2:3] op_sel:[0,1]", "v0=a v1=b v2=c v3=d", "v4", 0xA),
     ("v_pk_mov_b32 v[4:5], v[0:1], v[2:3] op_sel:[0,1]", "v0=a v1=b v2=c v3=d", "v5", 0xD),
+    ("v_msad_u8 v0, v1, v2, v3", "v1=01020304 v2=00050001 v3=10", "v0", 0x16),
+    ("v_qsad_pk_u16_u8 v[4:5], v[0:1], v2, v[6:7]", f"{_SAD} v2=01010101", "v4", 0x000B0006),
+    ("v_qsad_pk_u16_u8 v[4:5], v[0:1], v2, v[6:7]", f"{_SAD} v2=01010101", "v5", 0x0011000E),
+    ("v_mqsad_pk_u16_u8 v[4:5], v[0:1], v2, v[6:7]", f"{_SAD} v2=01000001", "v4", 0x00060003),
+    ("v_mqsad_pk_u16_u8 v[4:5], v[0:1], v2, v[6:7]", f"{_SAD} v2=01000001", "v5", 0x00080007),
+    *(("v_mqsad_u32_u8 v[4:7], v[0:1], v2, v[8:11]", f"{_SAD} v2=01000001 v9=fffffffa", f"v{to}", found)
+      for to, found in ((4, 3), (5, 0xFFFFFFFF), (6, 7), (7, 9))),
+    ("v_cvt_off_f32_i4 v0, v1", "v1=7", "v0", 0x3EE00000),  # 7/16
+    ("v_cvt_off_f32_i4 v0, v1", "v1=fffffff8", "v0", 0xBF000000),
+    ("ds_cmpst_rtn_f32 v0, v1, v2, v3", "v1=0 v2=80000000 v3=7 exec=1", "v0", [0] * 64),
+    ("v_dot4_i32_i8 v0, v1, v2, v3 clamp", "v1=7f7f7f7f v2=7f7f7f7f v3=7fffffff", "v0", 0x7FFFFFFF),
+    ("v_dot4_i32_i8 v0, v1, v2, v3 clamp", "v1=80808080 v2=7f7f7f7f v3=80000000", "v0", 0x80000000),
+    ("v_dot4_i32_i8 v0, v1, v2, v3", "v1=80808080 v2=7f7f7f7f v3=80000000", "v0", 0x7FFF0200),
+    ("v_dot4_u32_u8 v0, v1, v2, v3 clamp", "v1=ffffffff v2=ffffffff v3=ffffffff", "v0", 0xFFFFFFFF),
+    ("v_dot2_i32_i16 v0, v1, v2, v3 clamp", "v1=80008000 v2=80008000 v3=0", "v0", 0x7FFFFFFF),
+    ("v_dot2_u32_u16 v0, v1, v2, v3 clamp", "v1=ffffffff v2=ffffffff v3=0", "v0", 0xFFFFFFFF),
+    ("v_dot8_i32_i4 v0, v1, v2, v3 clamp", "v1=88888888 v2=77777777 v3=80000100", "v0", 0x80000000),
+    ("v_dot8_u32_u4 v0, v1, v2, v3 clamp", "v1=11111111 v2=22222222 v3=5", "v0", 0x15),
+    ("v_dot2_f32_f16 v0, v1, v2, v3 clamp", "v1=3c003c00 v2=3c003c00 v3=0", "v0", 0x3F800000),
+    *((f"v_cube{what}_f32 v0, v1, v2, v3", xyz, "v0", found) for xyz, results in (
+        ("v1=3f800000 v2=40000000 v3=c0400000", (0x40A00000, 0xBF800000, 0xC0000000, 0xC0C00000)),  # 1 2 -3
+        ("v1=3f800000 v2=c0000000 v3=3f800000", (0x40400000, 0x3F800000, 0xBF800000, 0xC0800000)),  # 1 -2 1
+        ("v1=c0400000 v2=3f800000 v3=40000000", (0x3F800000, 0x40000000, 0xBF800000, 0xC0C00000)),  # -3 1 2
+        ("v1=3f800000 v2=3f800000 v3=3f800000", (0x40800000, 0x3F800000, 0xBF800000, 0x40000000)),  # equal: z
+    ) for what, found in zip(("id", "sc", "tc", "ma"), results, strict=True)),
+    ("ds_append v0 offset:4", f"{_COUNTER} exec=f0", "v0", [0] * 4 + [5] * 4 + [0] * 56),
+    ("ds_consume v0 offset:4", f"{_COUNTER} exec=f0", "v0", [0] * 4 + [5] * 4 + [0] * 56),
     *((f"ds_swizzle_b32 v0, v1 offset:{how:#x}", NUMBERED, "v0", found) for how, found in (
         (0x311F, [j & 32 | (j & 31 | 8) ^ 12 for j in range(64)]),
         (0xC0A0, [j & 32 | (j + 5) % 32 for j in range(64)]),
@@ -141,3 +175,139 @@ def test_opcodes_at_their_edges(emulator):
         if value not in (expected, [expected] * 64):
             wrong.append((assembly, given, answer if value is None else value, hex(expected)))
     assert wrong == []
+
+
+#: A base at the stepper's memory, no stride, 256 bytes.
+_BUFFER = "s8=0 s9=2000 s10=100 s11=0"
+_BYTES = "memory=" + "".join(f"{n:02x}" for n in range(256))
+
+
+def _word(hex_bytes: str, at: int) -> int:
+    return int.from_bytes(bytes.fromhex(hex_bytes)[at : at + 4], "little")
+
+
+def test_loads_to_lds_go_by_the_lane_s_number(emulator):
+    """The offset counts for both addresses (LLVM, IntrinsicsAMDGPU.td); M0 and 4 bytes a lane for LDS."""
+    lanes = "exec=b m0=10 "  # lanes 0, 1 and 3
+    addresses = "v2=" + ",".join(f"{8 * lane:x}" for lane in range(64)) + " v3=2000"
+    cases = (
+        ("global_load_lds_dword v[2:3], off offset:8", {24: 0x0B0A0908, 28: 0x13121110, 36: 0x23222120}),
+        ("global_load_lds_sbyte v[2:3], off offset:120", {136: 0x78, 140: 0xFFFFFF80, 148: 0xFFFFFF90}),
+        (
+            "buffer_load_dword v2, s[8:11], 0 offen offset:4 lds",
+            {20: 0x07060504, 24: 0x0F0E0D0C, 32: 0x1F1E1D1C},
+        ),
+        (
+            "buffer_load_ushort v2, s[8:11], 0 offen offset:240 lds",
+            {256: 0xF1F0, 260: 0xF9F8, 268: 0},
+        ),  # the last is outside
+    )
+    codes = _codes([assembly for assembly, _ in cases])
+    lines = [f"code={code} {lanes} {_BUFFER} {addresses} {_BYTES} lds={'ee' * 320} out=lds" for code in codes]
+    for (assembly, expected), answer in zip(cases, emulator.step(*lines), strict=True):
+        lds = answer["lds"]
+        found = {at: _word(lds, at) for at in range(0, 320, 4) if _word(lds, at) != 0xEEEEEEEE}
+        assert found == expected, (assembly, answer.get("refused"))
+
+
+def test_buffers_offer_what_global_memory_does(emulator):
+    """Result and memory at 16, of one lane, by the CDNA3 ISA document. Outside of a buffer loads give 0."""
+    low, high = 0x13121110, 0x17161514
+    cases = (
+        ("buffer_atomic_inc v4, off, s[8:11], 0 offset:16 sc0", "v4=ffffffff", low, low + 1),
+        ("buffer_atomic_dec v4, off, s[8:11], 0 offset:16 sc0", "v4=5", low, 5),
+        ("buffer_atomic_cmpswap v[4:5], off, s[8:11], 0 offset:16 sc0", f"v4=abc v5={low:x}", low, 0xABC),
+        ("buffer_atomic_cmpswap v[4:5], off, s[8:11], 0 offset:16 sc0", "v4=abc v5=0", low, low),
+        ("buffer_atomic_cmpswap_x2 v[4:7], off, s[8:11], 0 offset:16", f"v4=1 v6={low:x} v7={high:x}", 1, 1),
+        ("buffer_atomic_swap_x2 v[4:5], off, s[8:11], 0 offset:16 sc0", "v4=9 v5=8", low, 9),
+        ("buffer_atomic_sub_x2 v[4:5], off, s[8:11], 0 offset:16 sc0", "v4=1 v5=0", low, low - 1),
+        ("buffer_atomic_and_x2 v[4:5], off, s[8:11], 0 offset:16 sc0", "v4=ff v5=0", low, 0x10),
+        ("buffer_atomic_or_x2 v[4:5], off, s[8:11], 0 offset:16 sc0", "v4=ff v5=0", low, 0x131211FF),
+        ("buffer_atomic_xor_x2 v[4:5], off, s[8:11], 0 offset:16 sc0", f"v4={low:x} v5=0", low, 0),
+        ("buffer_atomic_umin_x2 v[4:5], off, s[8:11], 0 offset:16 sc0", "v4=7 v5=0", low, 7),
+        ("buffer_atomic_umax_x2 v[4:5], off, s[8:11], 0 offset:16 sc0", "v4=7 v5=ffffffff", low, 7),
+        ("buffer_atomic_smax_x2 v[4:5], off, s[8:11], 0 offset:16 sc0", "v4=7 v5=ffffffff", low, low),
+        ("buffer_atomic_smin_x2 v[4:5], off, s[8:11], 0 offset:16 sc0", "v4=7 v5=ffffffff", low, 7),
+        ("buffer_atomic_inc_x2 v[4:5], off, s[8:11], 0 offset:16 sc0", "v4=0 v5=0", low, 0),
+        ("buffer_atomic_max_f64 v[4:5], off, s[8:11], 0 offset:16 sc0", "v4=3 v5=40000000", low, 3),
+        ("buffer_atomic_min_f64 v[4:5], off, s[8:11], 0 offset:16 sc0", "v4=3 v5=40000000", low, low),
+        ("buffer_load_ubyte_d16 v4, off, s[8:11], 0 offset:144", "v4=abcdef01", 0xABCD0090, low),
+        ("buffer_load_sbyte_d16 v4, off, s[8:11], 0 offset:144", "v4=abcdef01", 0xABCDFF90, low),
+        ("buffer_load_sbyte_d16_hi v4, off, s[8:11], 0 offset:144", "v4=abcdef01", 0xFF90EF01, low),
+        ("buffer_load_short_d16_hi v4, off, s[8:11], 0 offset:144", "v4=abcdef01", 0x9190EF01, low),
+        ("buffer_load_short_d16_hi v4, off, s[8:11], 0 offset:256", "v4=abcdef01", 0xEF01, low),
+        ("buffer_load_short_d16 v4, off, s[8:11], 0 offset:256", "v4=abcdef01", 0xABCD0000, low),
+        ("buffer_store_short_d16_hi v4, off, s[8:11], 0 offset:16", "v4=abcdef01", 0xABCDEF01, 0x1312ABCD),
+        ("buffer_store_byte_d16_hi v4, off, s[8:11], 0 offset:17", "v4=abcdef01", 0xABCDEF01, 0x1312CD10),
+    )  # fmt: skip
+    codes = _codes([assembly for assembly, *_ in cases])
+    lines = [
+        f"code={code} exec=1 {_BUFFER} {_BYTES} {given} out=v4,memory"
+        for code, (_, given, *_) in zip(codes, cases, strict=True)
+    ]
+    for (assembly, _, result, memory), answer in zip(cases, emulator.step(*lines), strict=True):
+        assert "refused" not in answer, answer
+        assert (answer["v4"][0], _word(answer["memory"], 16)) == (result, memory), assembly
+
+
+def test_counters_of_lds_go_by_the_lanes_that_are_on(emulator):
+    for assembly, left in (("ds_append v0 offset:4", 9), ("ds_consume v0 offset:4", 1)):
+        (answer,) = emulator.step(f"code={_codes([assembly])[0]} {_COUNTER} exec=f0 out=lds")
+        assert _word(answer["lds"], 12) == left
+
+
+def _arc(numerator: int, denominator: int, bits: int) -> int:
+    """The arc tangent of a fraction, in units of 2^-bits."""
+    term = total = (numerator << bits) // denominator
+    for k in range(3, bits, 2):
+        term = term * numerator * numerator // (denominator * denominator)
+        total += (-1) ** (k // 2) * (term // k)
+    return total
+
+
+def test_segments_of_two_over_pi_are_exact(emulator):
+    """V_TRIG_PREOP_F64 by whole numbers; pi by Euler's 20 atan(1/7) + 8 atan(3/79)."""
+    bits = 1600
+    two_over_pi = (2 << 2 * bits) // (20 * _arc(1, 7, bits) + 8 * _arc(3, 79, bits)) >> bits - 1201
+    cases = [
+        (e, s) for e in (0, 1, 1023, 1077, 1078, 1100, 1500, 1967, 1968, 2046) for s in (0, 1, 2, 9, 22, 31)
+    ]
+    code = _codes(["v_trig_preop_f64 v[4:5], v[0:1], v2"])[0]
+    lines = [f"code={code} v0=12345678 v1={e << 20 | 0x54321:x} v2={s:x} out=v4,v5" for e, s in cases]
+    for (exponent, segment), answer in zip(cases, emulator.step(*lines), strict=True):
+        shift = 53 * segment + max(0, exponent - 1077)
+        part = (two_over_pi << 53 + shift >> 1201) & (1 << 53) - 1
+        expected = math.ldexp(part, -53 - shift + (128 if exponent >= 1968 else 0))
+        found = struct.unpack("<d", struct.pack("<II", answer["v4"][0], answer["v5"][0]))[0]
+        assert found == expected, (exponent, segment)
+
+
+def test_the_table_of_known_opcodes_says_what_is_offered(emulator):
+    done = subprocess.run(
+        [emulator.program, "opcodes", "--known"], capture_output=True, text=True, check=True
+    )
+    known = {one["opcode"]: one for one in json.loads(done.stdout)["opcodes"]}
+    assert len(known) > 1000
+    assert known["v_trig_preop_f64"]["offered"]
+    assert known["ds_append"]["encodings"] == ["DS"]
+    assert known["s_rfe_b64"]["why"] == "unknown instruction"
+    offered = sum(one["offered"] for one in known.values())
+    assert offered >= 940, offered  # what is offered stays so
+
+
+def test_sums_are_rounded_as_the_mode_register_says(emulator):
+    """MODE: 1 up, 2 down, 3 to zero; bits 0, 1 of floats, 2, 3 of doubles. Denormals are kept (0xf0)."""
+    single, twice = _codes(["v_add_f32 v0, v1, v2", "v_add_f64 v[4:5], v[0:1], v[2:3]"])
+    exact = "v1=3f800000 v2=33000000"  # 1 + 2^-25
+    negative = "v1=bf800000 v2=b3000000"
+    for mode, plus, minus in ((0, 0, 0), (1, 1, 0), (2, 0, 1), (3, 0, 0), (12, 0, 0), (7, 0, 0)):
+        answers = emulator.step(
+            *(f"code={single} mode={mode | 0xF0:x} {given} out=v0" for given in (exact, negative))
+        )
+        assert [one["v0"][0] & 0xFF for one in answers] == [plus, minus], mode
+    for mode, low in ((0, 0), (4, 1), (8, 0), (12, 0), (1, 0)):  # 1 + 2^-54
+        (answer,) = emulator.step(f"code={twice} mode={mode | 0xF0:x} v1=3ff00000 v3=3c900000 out=v4,v5")
+        assert (answer["v4"][0], answer["v5"][0]) == (low, 0x3FF00000), mode
+    half = _codes(["v_add_f16 v0, v1, v2"])[0]
+    (answer,) = emulator.step(f"code={half} mode=f4 v1=3c00 v2=3c00 out=v0")
+    assert "rounded otherwise" in answer["refused"]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.document import DocumentContract
     from rpl_core.interfaces.executor import Executor
 
-RPL_API = 1
+RPL_API = 2
 
 
 class InterpreterCheck(DoctorCheck):

@@ -8,34 +8,41 @@ from typing import Any
 import click
 
 from rpl_core.cli.command_options import (
-    KEEP,
+    AnalysisOptions,
     PluginOptionsCommand,
-    analysis_options,
     analysis_request,
-    require_one_result_form,
+    keep_option,
 )
+from rpl_core.cli.declared_options import option, settled, takes
 from rpl_core.cli.session import session_of
+from rpl_core.values import frozen
+
+
+@frozen
+class AnalyzeOptions:
+    """What ``rpl analyze`` alone takes."""
+
+    output: Path | None = option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path),
+        help="Write the four documents and run.json here.",
+    )
+    keep: bool = keep_option()
+    ranks: bool = option("--ranks", is_flag=True, help="All recordings are processes of one run.")
+    each_is_a_run: bool = option(
+        "--each-is-a-run", is_flag=True, help="Every argument is a repeated run, not another process."
+    )
 
 
 @click.command("analyze", cls=PluginOptionsCommand)
 @click.argument("recordings", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write the four documents and run.json here."
-)
-@KEEP
-@click.option("--ranks", is_flag=True, help="All recordings are processes of one run.")
-@click.option("--each-is-a-run", is_flag=True, help="Every argument is a repeated run, not another process.")
-@analysis_options
+@takes(AnalyzeOptions, AnalysisOptions)
 @click.pass_context
 def analyze(
     context: click.Context,
     /,
     recordings: tuple[Path, ...],
-    output: Path | None,
-    ranks: bool,
-    each_is_a_run: bool,
-    as_json: bool,
-    quiet: bool,
     **flags: Any,
 ) -> None:
     """Analyse run directories, files or folders; nothing is executed.
@@ -57,22 +64,30 @@ def analyze(
     from rpl_core.cli.results import show
     from rpl_core.pipeline import analyse_paths, run_directory_of
 
-    require_one_result_form(as_json=as_json, quiet=quiet)
-    if flags["keep"] and output is None:
-        raise click.UsageError("--keep needs a place: add -o DIR", context)
-    if ranks and each_is_a_run:
-        raise click.UsageError("--ranks and --each-is-a-run contradict each other", context)
     session = session_of(context)
+    given, common = settled(AnalyzeOptions, session, flags), settled(AnalysisOptions, session, flags)
+    common.require_one_form()
+    if given.keep and given.output is None:
+        raise click.UsageError("--keep needs a place: add -o DIR", context)
+    if given.ranks and given.each_is_a_run:
+        raise click.UsageError("--ranks and --each-is-a-run contradict each other", context)
     request = analysis_request(session, flags, run_directory_of(recordings))
-    with shown_while_long("analyze", recordings, quiet=quiet):
+    output = given.output
+    with shown_while_long("analyze", recordings, quiet=common.quiet):
         documents, directory = analyse_paths(
             recordings,
             request,
             session.host,
             output=(lambda: output) if output is not None else None,
-            keep=flags["keep"],
-            each_is_a_run=each_is_a_run,
-            ranks=ranks,
+            keep=given.keep,
+            each_is_a_run=given.each_is_a_run,
+            ranks=given.ranks,
         )
-    options = request.options
-    show(session, documents, as_json=as_json, quiet=quiet, directory=directory, options=options)
+    show(
+        session,
+        documents,
+        as_json=common.as_json,
+        quiet=common.quiet,
+        directory=directory,
+        options=request.options,
+    )

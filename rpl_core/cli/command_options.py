@@ -2,37 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rpl_core.cli.completion import completing, device_names, values_of
+from rpl_core.cli.declared_options import option
 from rpl_core.cli.session import session_of
+from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
     from rpl_core.interfaces.options import CommandOption, Options
     from rpl_core.pipeline import AnalysisRequest
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 #: The core's settings that a run directory remembers and its later analyses take over.
 _RECORDED = ("device",)
 
-_OPTIONS = (
-    click.option(
+
+@frozen
+class AnalysisOptions:
+    """What commands that analyse have in common. ``device`` without what the run was recorded with."""
+
+    device: str | None = option(
         "--device",
+        setting="device",
         metavar="NAME",
         help="Device family or product, see `rpl devices`.",
         shell_complete=completing(device_names),
-    ),
-    click.option("--json", "as_json", is_flag=True, help="Print the leading document (profile) on stdout."),
-    click.option("--quiet", is_flag=True, help="Print only the runtime in ms."),
-)
+    )
+    as_json: bool = option("--json", is_flag=True, help="Print the leading document (profile) on stdout.")
+    quiet: bool = option("--quiet", is_flag=True, help="Print only the runtime in ms.")
 
-KEEP = click.option("--keep", is_flag=True, help="Keep copies of the recordings in the result.")
+    def require_one_form(self) -> None:
+        """``--json`` promises one document and ``--quiet`` one number: both at once can't be had."""
+        if self.as_json and self.quiet:
+            raise click.UsageError(
+                "--json and --quiet exclude each other", click.get_current_context(silent=True)
+            )
+
+
+def keep_option() -> Any:
+    """``--keep``, of commands that make a run of recordings."""
+    return option("--keep", is_flag=True, help="Keep copies of the recordings in the result.")
 
 
 class PluginOptionsCommand(click.Command):
@@ -105,11 +119,11 @@ def option_values(
     from rpl_core.interfaces.options import Options
 
     values = {}
-    for option in plugin_options(session, command):
-        value, origin = _resolved(session, option, flags.get(option.key))
-        if origin == "default" and option.recorded and option.key in (recorded or {}):
-            value = (recorded or {})[option.key]
-        values[option.name] = value
+    for offered in plugin_options(session, command):
+        value, origin = _resolved(session, offered, flags.get(offered.key))
+        if origin == "default" and offered.recorded and offered.key in (recorded or {}):
+            value = (recorded or {})[offered.key]
+        values[offered.name] = value
     return Options(values)
 
 
@@ -126,21 +140,6 @@ def _resolved(session: Session, option: CommandOption[Any], flag: Any) -> tuple[
     if flag is None:
         return option.default, "default"
     return parsed(option.parse, flag, "flag", option.name), "flag"
-
-
-def analysis_options(command: F) -> F:
-    """Add the shared options to ``command``."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-def require_one_result_form(*, as_json: bool, quiet: bool) -> None:
-    """``--json`` promises one document and ``--quiet`` one number: both at once can't be had."""
-    if as_json and quiet:
-        raise click.UsageError(
-            "--json and --quiet exclude each other", click.get_current_context(silent=True)
-        )
 
 
 def analysis_request(

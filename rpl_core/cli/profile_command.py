@@ -2,82 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rpl_core.cli.command_options import analysis_request
 from rpl_core.cli.output import shown_while_long
 from rpl_core.cli.results import show
 from rpl_core.errors import RplError, UsageError
 from rpl_core.exit_codes import ExitCode
-from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    from rpl_core.cli.profile import ProfileCall
     from rpl_core.cli.session import Session
     from rpl_core.documents.bundle import Documents
     from rpl_core.interfaces.collector import LineSink
     from rpl_core.pipeline import AnalysisRequest
     from rpl_core.profiling.record import ProfileRequest, Recorded
-
-
-@frozen
-class ProfileCall:
-    """The options of one ``rpl profile``, settings resolved. ``flags`` also hold the options of plugins."""
-
-    session: Session
-    flags: Mapping[str, Any]
-    recordings: tuple[Path, ...]
-    output: Path | None
-    runs_directory: Path
-    runs: int
-    collector: str | None
-    roofline: bool
-    counters: tuple[str, ...]
-    api: bool
-    focus_critical: bool
-    time_limit_s: float | None
-    allow_dangerous_counters: bool
-    keep_command: bool
-    dry_run: bool
-    debug: bool
-    as_json: bool
-    quiet: bool
-    keep: bool
-
-    @classmethod
-    def of(cls, session: Session, flags: Mapping[str, Any]) -> ProfileCall:
-        """From the parsed command line. Raises ``UsageError`` for what can't be."""
-
-        def setting(name: str) -> Any:
-            return session.setting(name, flags[name.replace("-", "_")])
-
-        return cls(
-            session=session,
-            flags=flags,
-            recordings=tuple(flags["recordings"]),
-            output=flags["output"],
-            runs_directory=Path(session.setting("runs-directory")),
-            runs=setting("runs"),
-            collector=setting("collector"),
-            roofline=setting("roofline"),
-            counters=_counters(flags["counters"]),
-            api=setting("api"),
-            focus_critical=setting("focus-critical"),
-            time_limit_s=setting("time-limit"),
-            allow_dangerous_counters=flags["allow_dangerous_counters"],
-            keep_command=flags["keep_command"],
-            dry_run=flags["dry_run"],
-            debug=flags["debug"],
-            as_json=flags["as_json"],
-            quiet=flags["quiet"],
-            keep=flags["keep"],
-        )
-
-    def analysis(self, root: Path | None) -> AnalysisRequest:
-        """The analysis that was asked for; see ``analysis_request``."""
-        return analysis_request(self.session, self.flags, root, command="profile")
 
 
 def from_recordings(call: ProfileCall, application: tuple[str, ...]) -> int:
@@ -97,7 +38,7 @@ def from_recordings(call: ProfileCall, application: tuple[str, ...]) -> int:
         return int(ExitCode.OK)
     if call.output is not None:
         require_empty(call.output)
-    with shown_while_long("profile", call.recordings, quiet=call.quiet):
+    with shown_while_long("profile", call.recordings, quiet=call.common.quiet):
         documents, directory = analyse_paths(
             call.recordings,
             request,
@@ -143,7 +84,7 @@ def record(call: ProfileCall, application: tuple[str, ...]) -> int:
 
 
 def _show_plan(call: ProfileCall, lines: Sequence[str]) -> None:
-    if call.as_json:
+    if call.common.as_json:
         call.session.output.json({"dry_run": list(lines)})
         return
     for line in lines:
@@ -152,7 +93,7 @@ def _show_plan(call: ProfileCall, lines: Sequence[str]) -> None:
 
 def _progress(call: ProfileCall, request: ProfileRequest) -> AbstractContextManager[Callable[[str], None]]:
     """How many counter passes follow is known only when the device is."""
-    if call.quiet:
+    if call.common.quiet:
         return nullcontext(lambda _step: None)
     return call.session.output.progress("profile", total=None if request.roofline else request.runs)
 
@@ -177,15 +118,6 @@ def _profile_request(call: ProfileCall, application: tuple[str, ...]) -> Profile
     )
 
 
-def _counters(text: str | None) -> tuple[str, ...]:
-    """Names in the order given, each once. Raises ``UsageError`` for what can't be a counter's name."""
-    names = tuple(dict.fromkeys(name.strip() for name in (text or "").split(",") if name.strip()))
-    for name in names:
-        if not name.isascii() or not name.replace("_", "").replace("[", "").replace("]", "").isalnum():
-            raise UsageError(f"{name!r} is no counter", next_step="separate names by commas: A,B")
-    return names
-
-
 def log_sink(session: Session, debug: bool) -> LineSink:
     """Where the profiler's log goes: shown with ``--debug``, else nowhere."""
     if debug:
@@ -202,7 +134,7 @@ def _analyse(call: ProfileCall, recorded: Recorded) -> int:
     failure = recorded.failure
     if failure is not None and not recorded.any_finished:
         raise failure
-    with shown_while_long("analyze", (recorded.directory,), quiet=call.quiet):
+    with shown_while_long("analyze", (recorded.directory,), quiet=call.common.quiet):
         request = call.analysis(recorded.directory)
         documents, directory = analyse_paths((recorded.directory,), request, call.session.host)
     _show(call, documents, directory, request)
@@ -221,8 +153,8 @@ def _show(call: ProfileCall, documents: Documents, directory: Path | None, reque
     show(
         call.session,
         documents,
-        as_json=call.as_json,
-        quiet=call.quiet,
+        as_json=call.common.as_json,
+        quiet=call.common.quiet,
         directory=directory,
         path_first=call.focus_critical,
         options=request.options,

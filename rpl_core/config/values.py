@@ -48,6 +48,35 @@ def number(value: Any) -> float:
     return parsed
 
 
+def number_within(low: float, high: float) -> Callable[[Any], float]:
+    """Both ends are allowed."""
+
+    def parse(value: Any) -> float:
+        try:
+            parsed = float(value)
+        except (TypeError, ValueError, OverflowError):
+            parsed = float("nan")
+        if not low <= parsed <= high:
+            raise UsageError(f"expected a number from {low:g} to {high:g}, found {value!r}")
+        return parsed
+
+    return parse
+
+
+def whole_within(low: int, high: int) -> Callable[[Any], int]:
+    """Digits alone, with a minus; both ends are allowed."""
+
+    def parse(value: Any) -> int:
+        digits = str(value).removeprefix("-")
+        # Fewer than 20: no number that is taken has more, and int() of millions of them takes minutes.
+        parsed = int(str(value)) if digits.isascii() and digits.isdigit() and len(digits) < 20 else low - 1
+        if not low <= parsed <= high:
+            raise UsageError(f"expected a whole number from {low} to {high}, found {value!r}")
+        return parsed
+
+    return parse
+
+
 def flag(value: Any) -> bool:
     if isinstance(value, bool):
         return value

@@ -69,6 +69,7 @@ class ProvenanceDoc(Part):
     overrides: tuple[str, ...] = ()
     artefacts: tuple[ArtefactDoc, ...] = ()
     plugins: tuple[str, ...] = ()  # "name version" of every plugin that contributed
+    remarks: tuple[str, ...] = ()  # what plugins say of the machine
 
 
 class Document(Part):

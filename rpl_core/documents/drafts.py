@@ -83,7 +83,11 @@ def diagnostic_drafts(diagnostics: Iterable[Diagnostic]) -> tuple[DiagnosticDoc,
 
 
 def provenance_doc(
-    recording: Recording, device: ResolvedDevice, plugins: Iterable[str], root: Path | None
+    recording: Recording,
+    device: ResolvedDevice,
+    plugins: Iterable[str],
+    root: Path | None,
+    remarks: Iterable[str] = (),
 ) -> ProvenanceDoc:
     """``root`` is the run directory that paths are given relative to; other paths keep only their names."""
     return ProvenanceDoc(
@@ -94,6 +98,7 @@ def provenance_doc(
         overrides=device.model.overrides if device.model else (),
         artefacts=tuple(doc for trace in recording.traces for doc in artefact_docs(trace, root)),
         plugins=tuple(plugins),
+        remarks=tuple(map(encodable, remarks)),
     )
 
 

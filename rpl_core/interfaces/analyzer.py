@@ -38,10 +38,14 @@ class AnalysisContext:
 
 @frozen
 class AnalysisOutcome:
-    """``facts`` must hold exactly the keys in ``Analyzer.provides``, ``None`` where nothing was found."""
+    """``facts`` must hold exactly the keys in ``Analyzer.provides``, ``None`` where nothing was found.
+
+    ``remarks`` are sentences about the machine that the provenance of every document carries.
+    """
 
     facts: Mapping[Fact[Any], Any]
     diagnostics: tuple[Diagnostic, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 class Analyzer(ABC):

@@ -98,9 +98,10 @@ def _checked(module: Any) -> Loaded | NotLoaded:
     if type(api) is not int or not 0 <= api <= _MOST_API:
         return NotLoaded(PluginStatus.INCOMPATIBLE, "RPL_API is not a whole number that any rpl could offer")
     if api != RPL_API:
-        return NotLoaded(
-            PluginStatus.INCOMPATIBLE, f"written for RPL_API = {api}; this rpl offers {RPL_API}", api=api
-        )
+        reason = f"written for RPL_API = {api}; this rpl offers {RPL_API}"
+        if api < RPL_API:
+            reason += "; what to change: `rpl docs plugins/migration`"
+        return NotLoaded(PluginStatus.INCOMPATIBLE, reason, api=api)
     stated = vars(module).get(STATED, ())
     if type(stated) is not tuple or not all(type(setting) is PluginSetting for setting in stated):
         return NotLoaded(PluginStatus.INVALID, f"{STATED} is no tuple of PluginSetting", api=api)

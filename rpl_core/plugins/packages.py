@@ -2,6 +2,7 @@
 
 It declares an entry point in the group ``rpl.packages`` whose value is a package with ``packages.json``:
 ``{"commands": {name: distribution}, "options": ..., "devices": ..., "kinds": ...}``. Without it nobody knows.
+A distribution may stand with the extra that it takes, as ``pip`` reads it: ``name[extra]``.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ def missing_provider(kind: str, name: str) -> str | None:
         return None
     from importlib import metadata
 
+    distribution, _, extra = provider.partition("[")
     try:
-        metadata.distribution(provider)
+        metadata.distribution(distribution)
     except metadata.PackageNotFoundError:
         return provider
-    return None
+    return provider if extra else None  # who asks lacks ``name``, so the extra is what is missing
 
 
 def missing_providers(kind: str) -> dict[str, str]:

@@ -161,7 +161,7 @@ def test_shells_complete_commands_and_options_of_plugins():
 def test_version_with_json_names_the_plugins(rpl_cli):
     for words in (("--version", "--json"), ("--json", "--version")):
         document = rpl_cli(*words).assert_ok().json()
-        assert document["api"] == 1
+        assert document["api"] == 2
         assert document["plugins"]["core"] == document["rpl"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -82,7 +83,8 @@ def _of(absent, recording):
     """Command lines that only the distribution can carry out: its commands, options and some devices."""
 
     def owned(what):
-        return [name for name, owner in PACKAGES[what].items() if owner == absent.replace("_", "-")]
+        brought = ((name, owner.partition("[")[0]) for name, owner in PACKAGES[what].items())
+        return [name for name, owner in brought if owner == absent.replace("_", "-")]
 
     words = [[name] for name in owned("commands")]
     words += [["profile", option, "--", "true"] for option in owned("options")]
@@ -144,3 +146,42 @@ def test_the_core_alone_keeps_what_it_records_and_names_what_makes_documents(rpl
     assert "pip install rpl-rocprofv3" in analysed[2]
     assert recording_default[0] == 69
     assert "pip install rpl-rocprofv3" in recording_default[2]
+
+
+#: What replay and emulator do without: who changes, compares or shows, and the plugin of the real GPU.
+NOT_FOR_REPLAY = {
+    *("rpl_optimize", "rpl_transforms", "rpl_llm_unroll", "rpl_measure", "rpl_compare", "rpl_autotune"),
+    *("rpl_analysis", "rpl_report", "rpl_rocprofv3", "rpl_amdgpu", "rpl_gfx942"),
+}
+
+
+def test_replay_and_emulator_work_without_optimizer_compare_and_report():
+    capture = ROOT / "examples" / "captures" / "attention_values"
+    absent = set(PLUGINS) - {"rpl_vmreplay", "rpl_emu", "rpl_codeobject"}
+    assert absent >= NOT_FOR_REPLAY
+    listed, info, verified, *helps = without(
+        absent,
+        ["plugins", "list", "--json"],
+        ["capture", "info", capture, "--json"],
+        ["capture", "verify", capture],
+        *([*words, "--help"] for words in (["isolate"], ["replay", "compare"], ["emu", "run"])),
+    )
+    statuses = {plugin["name"]: plugin["status"] for plugin in json.loads(listed[1])["plugins"]}
+    assert {"vmreplay", "vmreplay-optimizer", "emu", "emu-optimizer"} <= statuses.keys()
+    assert set(statuses.values()) == {"loaded"}
+    assert [info[0], verified[0]] == [0, 0]
+    assert all(status == 0 for status, _, _ in helps)
+
+
+@pytest.mark.parametrize("package", ["rpl-vmreplay", "rpl-emu"])
+def test_replay_and_emulator_install_without_optimizer_compare_and_report(package):
+    needed, waiting = set(), [package]
+    while waiting:
+        name = waiting.pop()
+        text = (ROOT / "plugins" / name.replace("-", "_") / "pyproject.toml").read_text()
+        listed = text.split("\ndependencies = [", 1)[1].split("]", 1)[0]
+        found = set(re.findall(r'"(rpl-[a-z0-9-]+)==', listed)) - {"rpl-core"} - needed
+        needed |= found
+        waiting += found
+    assert "rpl-codeobject" in needed
+    assert not {name.replace("-", "_") for name in needed} & NOT_FOR_REPLAY

@@ -107,7 +107,7 @@ from rpl_testkit.traces import make_trace
 from rpl_transforms.plugin import rpl_transformations
 from rpl_vmreplay.cli.capture import capture
 
-RPL_API = 1
+RPL_API = 2
 SLOWEST: KernelFigure = KernelFigure("slowest_ms")
 
 

@@ -62,7 +62,12 @@ def test_options(host, owner):
 def test_devices(host, owner):
     found = {c.value.name: owner(c) for c in host.catalog.devices().contributions}
     found |= {c.value.architecture: owner(c) for c in host.catalog.devices().contributions}
-    assert TABLE["devices"] == found
+    assert {name: owner.partition("[")[0] for name, owner in TABLE["devices"].items()} == found
+
+
+def test_an_extra_is_missing_where_its_distribution_is_there(installed):
+    installed('{"devices": {"a": "rpl-core[a]", "b": "rpl-core", "c": "rpl-nobody[c]"}}')
+    assert packages.missing_providers("devices") == {"a": "rpl-core[a]", "c": "rpl-nobody[c]"}
 
 
 @pytest.mark.parametrize("kind", TABLE["kinds"])

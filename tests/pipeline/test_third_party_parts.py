@@ -12,7 +12,7 @@ from rpl_analysis.facts import KERNEL_TIMES
 from rpl_core.interfaces.analyzer import AnalysisOutcome, Analyzer
 from rpl_core.interfaces.fact import Fact
 
-RPL_API = 1
+RPL_API = 2
 
 MINE = Fact("mine", published=True)
 
@@ -33,7 +33,7 @@ from rpl_core import hookimpl
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PlannedPass
 from rpl_core.model.trace import TraceRole
 
-RPL_API = 1
+RPL_API = 2
 
 class Mine(Collector):
     name, summary = "mine", "A stranger's collector."
@@ -54,7 +54,7 @@ RENDERER = """
 from rpl_core import hookimpl
 from rpl_core.interfaces.renderer import Renderer
 
-RPL_API = 1
+RPL_API = 2
 
 class Mine(Renderer):
     name, summary, suffix = "mine", "A stranger's form.", ".mine"

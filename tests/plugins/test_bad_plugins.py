@@ -22,6 +22,12 @@ BAD = {
     "exits-at-import": ("import sys\nsys.exit(3)\n", None, "broken", "sys.exit(3)"),
     "asserts-at-import": ("assert 1 == 2, 'one is not two'\n", None, "broken", "one is not two"),
     "no-api": ("", BAD_HEADER, "incompatible", "states no RPL_API"),
+    "older-api": (
+        "",
+        BAD_HEADER + "RPL_API = 1\n",
+        "incompatible",
+        "offers 2; what to change: `rpl docs plugins/migration`",
+    ),
     "wrong-api": ("", BAD_HEADER + "RPL_API = 99\n", "incompatible", "RPL_API = 99"),
     "text-api": ("", BAD_HEADER + "RPL_API = '1'\n", "incompatible", "not a whole number"),
     "wrong-argument": ("@hookimpl\ndef rpl_device_models(devices): ...\n", None, "invalid", "devices"),

@@ -63,7 +63,7 @@ def test_a_stranger_gets_the_settings_of_the_host_that_asks(rpl_host):
         return (Told(config["plugins.mine.text"]),)
 
     module = types.ModuleType("mine_of_two_hosts")
-    module.RPL_API, module.rpl_doctor_checks = 1, hookimpl(rpl_doctor_checks)
+    module.RPL_API, module.rpl_doctor_checks = 2, hookimpl(rpl_doctor_checks)
     hosts = [rpl_host(module, config={"plugins.mine.text": text}) for text in ("one", "two")]
     assert [next(iter(h.catalog.doctor_checks())).check().fact for h in hosts] == ["one", "two"]
 

@@ -19,7 +19,7 @@ pytest_plugins = ["pytester"]
 
 def plugin_module(**hooks):
     module = types.ModuleType("plugin_made_in_a_test")
-    module.RPL_API = 1
+    module.RPL_API = 2
     for name, function in hooks.items():
         setattr(module, name, hookimpl(function))
     return module

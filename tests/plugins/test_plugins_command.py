@@ -64,7 +64,7 @@ def test_list_as_json_is_one_document_with_the_whole_record(rpl_site, rpl):
         "distribution": "rpl-braille",
         "version": "1.0",
         "target": module,
-        "api": 1,
+        "api": 2,
         "hooks": ["rpl_renderers"],
     }
 

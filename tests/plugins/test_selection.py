@@ -67,7 +67,7 @@ def test_a_module_under_development_needs_no_installation(rpl_site):
 def test_a_module_under_development_is_found_in_the_working_directory(rpl_site, tmp_path, monkeypatch):
     folder = tmp_path / "project"
     folder.mkdir()
-    (folder / "plugin_in_cwd.py").write_text("RPL_API = 1\n")
+    (folder / "plugin_in_cwd.py").write_text("RPL_API = 2\n")
     monkeypatch.chdir(folder)
     assert rpl_site.host(modules=("plugin_in_cwd",)).record("plugin_in_cwd")[0].status is PluginStatus.LOADED
 

@@ -151,3 +151,21 @@ def test_step_that_breaks_its_promise_is_reported():
 
     assert Fact("x") not in result.facts
     assert "promised the facts x and gave other" in result.diagnostics[0].fact
+
+
+class Remarking(Analyzer):
+    summary = "for tests"
+
+    def __init__(self, name, remarks):
+        self.name, self.remarks = name, remarks
+
+    def analyze(self, context):
+        return AnalysisOutcome({}, remarks=self.remarks)
+
+
+def test_remarks_are_kept_in_order_and_those_of_strangers_are_looked_at():
+    sound = Remarking("a", ("of the machine", "of its clock"))
+    kept = run(sound, Remarking("b", "no tuple"), Remarking("c", (1,)))
+    assert kept.remarks == ("of the machine", "of its clock")
+    assert [one.code for one in kept.diagnostics] == ["analyzer.failed"] * 2
+    assert "which are no tuple of texts" in kept.diagnostics[0].fact

@@ -13,7 +13,7 @@ from rpl_testkit.recordings import Launch
 PLUGIN = """
 from rpl_core import hookimpl
 
-RPL_API = 1
+RPL_API = 2
 
 
 @hookimpl

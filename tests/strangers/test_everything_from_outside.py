@@ -12,7 +12,7 @@ import pytest
 PLUGIN = """
 from rpl_core import hookimpl
 
-RPL_API = 1
+RPL_API = 2
 
 
 @hookimpl

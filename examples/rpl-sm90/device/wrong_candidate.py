@@ -19,7 +19,7 @@ from rpl_optimize.interfaces.transformation import (
     Transformation,
 )
 
-RPL_API = 1
+RPL_API = 2
 #: Kernel -> what stands in it, and what is wrong instead of it.
 _WRONG = {
     "transpose": (b"tile[threadIdx.x][threadIdx.y + row];", b"tile[threadIdx.y + row][threadIdx.x];"),

@@ -40,6 +40,8 @@ int replay_command(int count, char** words);
 int inputs_command(int count, char** words);
 int step_command(int count, char** words);
 int opcodes_command(int count, char** words);
+class OpcodeTable;
+int coverage_command(const Options& options, const OpcodeTable& table);  // opcodes --known
 int decode_command(int count, char** words);
 int doctor_command(int count, char** words);
 int disassemble_command(int count, char** words);

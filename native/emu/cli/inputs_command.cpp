@@ -118,7 +118,7 @@ class Comparison {
  public:
   Comparison(const ReplayPlan& plan, const Options& options, CapturedMemory& captured, const std::vector<Input>& inputs)
       : plan_(plan), captured_(captured), inputs_(inputs), lanes_(load_lanes(options.one("--cpu", ""))), table_(lanes_.lists), disassembler_(options.one("--llvm", "")), name_(plain_name(plan.kernel)),
-        a_(options.one("--hsaco", ""), name_, code_memory_, Decoder(disassembler_, table_)), b_(options.one("--against", ""), name_, code_memory_, Decoder(disassembler_, table_)), out_(options.one("--out", ".")) {
+        a_(options.one("--hsaco", ""), name_, code_memory_, Decoder(disassembler_, table_, true)), b_(options.one("--against", ""), name_, code_memory_, Decoder(disassembler_, table_, true)), out_(options.one("--out", ".")) {
     limits_.instructions = parse_number(options.one("--max-instructions", "1000000"), "--max-instructions");
     limits_.count_memory = false;
     const double seconds = std::strtod(options.one("--timeout", "0").c_str(), nullptr);

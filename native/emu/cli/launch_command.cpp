@@ -109,7 +109,7 @@ class Arguments {
 
 int launch_command(int count, char** words) {
   const Options options(count, words, {"--kernel", "--grid", "--block", "--arg", "--lds", "--stack", "--threads", "--max-instructions", "--timeout", "--seed", "--llvm", "--cpu", "--memory-limit"},
-                        {"--json", "--sanitize", "--places", "--no-memory-counters", "--model-caches"});
+                        {"--json", "--sanitize", "--places", "--no-memory-counters", "--model-caches", "--strict-decode"});
   if (options.plain().size() != 1) throw UsageError("usage: rpl-emu launch FILE --kernel K --grid X[,Y[,Z]] --block X[,Y[,Z]] --arg TYPE:VALUE ...");
   if (const std::string most = options.one("--memory-limit", ""); !most.empty()) {
     const rlimit limit{parse_number(most, "--memory-limit"), parse_number(most, "--memory-limit")};
@@ -136,7 +136,7 @@ int launch_command(int count, char** words) {
   const Disassembler disassembler(options.one("--llvm", ""));
   GuestMemory memory;
   const LoadedObject loaded(object, memory);
-  const Program program = loaded.decode(kernel, Decoder(disassembler, table));
+  const Program program = loaded.decode(kernel, Decoder(disassembler, table, options.flag("--strict-decode")));
   Arguments arguments(kernel, memory);
   std::vector<uint8_t> kernarg = arguments.pack(options.all("--arg"));
   Findings findings;

@@ -56,6 +56,7 @@ const Kernel& find_kernel(const CodeObject& object, const std::string& name) {
 int status_of(const LaunchResult& r, const std::vector<Finding>& findings) {
   if (r.outcome == Outcome::fault || r.outcome == Outcome::trap) return kMemoryFault;
   if (r.outcome == Outcome::limit) return kLimit;
+  if (r.outcome == Outcome::unsupported) return kUnavailable;
   return findings.empty() ? kOk : kFinding;
 }
 
@@ -65,6 +66,7 @@ const char* name_of(Outcome o) {
     case Outcome::fault: return "memory_fault";
     case Outcome::limit: return "limit";
     case Outcome::trap: return "trap";
+    case Outcome::unsupported: return "not_offered";
   }
   return "";
 }

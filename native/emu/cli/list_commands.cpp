@@ -18,11 +18,12 @@ const char* name_of(Form form) {
 
 }  // namespace
 
-// The table, as data: what documentation and tests are made of.
+// The table, as data: what documentation and tests are made of. With --known every opcode that LLVM knows.
 int opcodes_command(int count, char** words) {
-  const Options options(count, words, {"--cpu"}, {"--json"});
+  const Options options(count, words, {"--cpu", "--llvm"}, {"--json", "--known"});
   const LaneLibrary lanes = load_lanes(options.one("--cpu", ""));
   const OpcodeTable table(lanes.lists);
+  if (options.flag("--known")) return coverage_command(options, table);
   Json json;
   json.open('[');
   for (const auto& [name, row] : table.rows()) {

@@ -135,6 +135,7 @@ class Stepper {
     program.code.resize(words + 2);
     RegisterFile file;
     file.may_flush = (w_.mode & 0xf0) != 0xf0;
+    file.may_round = (w_.mode & 15) != 0;
     decoder_.decode(program, code, 0, words, file);
     uint64_t instructions = 0;
     for (size_t at = 0; at < words; at += program.code[at].size) ++instructions;
@@ -165,6 +166,7 @@ class Stepper {
     if (!code.empty()) execute(code);
     Json json;
     json.open('{');
+    if (w_.stop == Stop::unsupported) json.key("refused").string(w_.reason);
     if (w_.stop == Stop::fault) json.key("fault").string(w_.reason).key("address").number(w_.fault_address).key("lane").number(w_.fault_lane);
     for (const std::string& name : wanted) get(json, name);
     return json.close('}').text();
@@ -178,7 +180,7 @@ int step_command(int count, char** words) {
   const LaneLibrary lanes = load_lanes(options.one("--cpu", ""));
   const OpcodeTable table(lanes.lists);
   const Disassembler disassembler(options.one("--llvm", ""));
-  const Decoder decoder(disassembler, table);
+  const Decoder decoder(disassembler, table, true);
   Stepper stepper(decoder, lanes.lists);
   for (std::string line; std::getline(std::cin, line);) {
     if (line.empty()) continue;

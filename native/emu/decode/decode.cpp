@@ -157,6 +157,7 @@ class One {
   }
   // A source that may be anything.
   Operand source(const TextOperand& t, char type, bool allow_vector) const {
+    if (type == 'V') return vector_row(t, 4);
     const unsigned words = is_wide(type) ? 2 : 1;
     switch (t.kind) {
       case Kind::vector:
@@ -196,6 +197,11 @@ class One {
     for (const char type : in) {
       if (type == 'i') {
         i_.extra = words_[0] >> 8 & 15;  // SOPC: the second source's field
+      } else if (type == 'g') {
+        i_.from[0] = vector_row(text_.operands.at(next++), 1);
+        i_.extra = immediate;
+      } else if (type == 'n') {
+        i_.extra = immediate;
       } else if (type == 't') {
         i_.target = static_cast<int16_t>(immediate) + i_.size;
       } else if (type == 'r') {
@@ -207,12 +213,14 @@ class One {
       }
     }
   }
-  // MODE and, to read, XCC_ID. Of MODE only the denormal bits can be written: another rounding is not offered.
+  // MODE and, to read, XCC_ID. Of MODE rounding and denormals can be written.
   void hardware_register(uint16_t how) {
     i_.extra = how;
     const unsigned id = how & 63, first = how >> 6 & 31, last = first + (how >> 11);
     const bool writes = name_.starts_with("s_setreg");
-    if (writes ? id != 1 || first < 4 || last > 7 : id != 1 && id != 20) refuse("hardware register that is not offered");
+    if (writes ? id != 1 || last > 7 : id != 1 && id != 20) refuse("hardware register that is not offered");
+    program_.sets_mode |= writes;
+    program_.sets_rounding |= writes && first < 4;
   }
 
   void scalar_memory() {
@@ -233,7 +241,7 @@ class One {
   Operand destination(const TextOperand& t, char type) const {
     if (type == 'b' || type == 'S') return scalar_register(t, 2);
     if (type == 's') return scalar_register(t, 1);
-    return vector_row(t, is_wide(type) ? 2 : 1);
+    return vector_row(t, type == 'V' ? 4 : is_wide(type) ? 2 : 1);
   }
 
   void vector() {
@@ -317,7 +325,17 @@ class One {
     any |= half_selection(c, in.size());
     // Classes of numbers tell denormals from zeros whatever the mode (LLVM maps is_fpclass to them).
     if (file_.may_flush && name_.find("_class_") == std::string::npos) any |= flushes(c, in);
+    if (file_.may_round) any |= rounds(c, in);
     if (any) through_temporaries(c, out, in);
+  }
+  // LLVM, SIModeRegister.cpp: floats have a mode, doubles and halves another one. Which of them a conversion between
+  // both takes is left out, and so are halves, which are rounded by whole numbers here.
+  static bool rounds(Changes& c, std::string_view in) {
+    if (!c.result_type || !std::strchr("fFhH", c.result_type)) return false;
+    c.round = c.result_type;
+    for (const char type : in)
+      if (std::strchr("fFhH", type) && (type == 'f') != (c.result_type == 'f')) c.round = 'h';
+    return true;
   }
   static bool flushes(Changes& c, std::string_view in) {
     c.flush = false;
@@ -526,18 +544,25 @@ class One {
   }
 
   void buffer() {
+    if (text_.modifier("lds")) {
+      i_.row = table_.find(name_ + ".lds");
+      if (!i_.row) refuse("a load to LDS that is not offered");
+      i_.run = i_.row->run;
+      text_.operands.insert(text_.operands.begin(), TextOperand{});  // the place of the result
+    }
     const std::string_view out = outputs(), in = inputs();
     if (out.empty() && in.empty()) return;  // cache maintenance: memory is coherent here
-    allow({"offset", "sc0", "sc1", "nt", "offen", "idxen"});
+    allow({"offset", "sc0", "sc1", "nt", "offen", "idxen", "lds"});
     const bool atomic = name_.find("_atomic_") != std::string::npos;
     const bool returns = atomic && text_.modifier("sc0").has_value();
     expect(4);
     // Loads name the result, stores and atomics the datum: an atomic's datum is overwritten.
     const TextOperand& data = text_.operands[0];
-    const char letter = out.empty() || atomic ? in[1] : out[0];
-    const Operand row = vector_row(data, static_cast<unsigned>(letter - '0'));
-    if (out.empty() || atomic) i_.from[1] = row;
-    if (!out.empty()) i_.to[0] = row;
+    if (in.size() > 1) i_.from[1] = vector_row(data, static_cast<unsigned>(in[1] - '0'));
+    if (!out.empty()) {
+      i_.to[0] = atomic ? i_.from[1] : vector_row(data, static_cast<unsigned>(out[0] - '0'));
+      i_.to[0].words = static_cast<uint8_t>(out[0] - '0');
+    }
     const bool offset = text_.modifier("offen").has_value(), index = text_.modifier("idxen").has_value();
     if (text_.operands[1].kind == Kind::off) { if (offset || index) refuse("operands that are not understood"); }
     else i_.from[0] = vector_row(text_.operands[1], offset && index ? 2 : 1);
@@ -572,6 +597,7 @@ void Decoder::decode_one(Program& program, std::span<const uint8_t> bytes, size_
     throw Unavailable(message.str());
   }
   program.texts[at] = line.text;
+  program.code[at].size = static_cast<uint8_t>(line.bytes / 4);  // also of what is refused: the next one begins behind it
   One one(program, bytes, at, file, table_, line);
   try {
     program.code[at] = one.decode();
@@ -581,26 +607,25 @@ void Decoder::decode_one(Program& program, std::span<const uint8_t> bytes, size_
 }
 
 namespace {
-// Vector instructions between S_SET_GPR_IDX_ON and OFF have relative registers. Only straight code is offered.
-void relative_registers(Program& program, size_t first, size_t last, const RegisterFile& file) {
-  const Instruction* on = nullptr;
-  for (size_t at = first; at < last; at += program.code[at].size) {
-    Instruction& i = program.code[at];
-    if (!i.row) continue;
-    const std::string_view name = i.row->name;
-    if (name == "s_set_gpr_idx_on") on = &i;
-    else if (name == "s_set_gpr_idx_off") on = nullptr;
-    else if (on && (i.row->form == Form::vector || i.row->form == Form::packed) && !i.changes && name == "v_mov_b32") {
-      Changes& changes = program.changes.emplace_back();
-      changes.plain = &program.plain.emplace_back(i);
-      i.changes = &changes;
-      i.extra = on->extra;
-      i.offset = std::min(file.accumulator_at, file.vectors);
-      i.run = run_indexed;
-    } else if (on && (i.row->form == Form::vector || i.target != 0 || name == "s_set_gpr_idx_idx" || i.row->form == Form::packed)) {
-      throw Unavailable("relative registers are not offered here: " + program.texts[at]);
-    }
+// Vector instructions between S_SET_GPR_IDX_ON, which is `on`, and OFF have relative registers. Only moves in straight code
+// are offered; gives why the instruction at this word is not.
+std::string relative_registers(Program& program, size_t at, const Instruction*& on, const RegisterFile& file) {
+  Instruction& i = program.code[at];
+  if (!i.row) return {};
+  const std::string_view name = i.row->name;
+  if (name == "s_set_gpr_idx_on") on = &i;
+  else if (name == "s_set_gpr_idx_off") on = nullptr;
+  else if (on && (i.row->form == Form::vector || i.row->form == Form::packed) && !i.changes && name == "v_mov_b32") {
+    Changes& changes = program.changes.emplace_back();
+    changes.plain = &program.plain.emplace_back(i);
+    i.changes = &changes;
+    i.extra = on->extra;
+    i.offset = std::min(file.accumulator_at, file.vectors);
+    i.run = run_indexed;
+  } else if (on && (i.row->form == Form::vector || i.target != 0 || name == "s_set_gpr_idx_idx" || i.row->form == Form::packed)) {
+    return "relative registers are not offered here: " + program.texts[at];
   }
+  return {};
 }
 
 bool ends_run(const Instruction& i) {
@@ -628,25 +653,32 @@ void mark_straight_runs(Program& program) {
   }
 }
 
-void Decoder::decode(Program& program, std::span<const uint8_t> bytes, size_t first, size_t last, const RegisterFile& file) const {
-  for (size_t at = first; at < last;) {
-    if (!program.code[at].run) decode_one(program, bytes, at, file);
-    at += program.code[at].size;
-  }
-  relative_registers(program, first, last, file);
+void Decoder::leave_out(Program& program, size_t at, const std::string& why) {
+  const uint8_t size = program.code[at].size;
+  program.code[at] = {};
+  program.code[at].size = size;
+  program.code[at].run = not_offered;
+  program.refused[at] = why;
 }
 
-void Decoder::decode_what_can_be(Program& program, std::span<const uint8_t> bytes, size_t first, size_t last, const RegisterFile& file) const {
+void Decoder::decode(Program& program, std::span<const uint8_t> bytes, size_t first, size_t last, const RegisterFile& file, bool reached) const {
+  const bool throws = strict_ && reached;
   for (size_t at = first; at < last; at += program.code[at].size) {
     if (program.code[at].run) continue;
     try {
       decode_one(program, bytes, at, file);
     } catch (const Unavailable& refusal) {
-      program.code[at] = {};
-      program.refused[at] = refusal.what();
+      if (throws) throw;
+      leave_out(program, at, refusal.what());
     }
   }
-  relative_registers(program, first, last, file);
+  const Instruction* on = nullptr;
+  for (size_t at = first; at < last; at += program.code[at].size) {
+    const std::string why = relative_registers(program, at, on, file);
+    if (why.empty()) continue;
+    if (throws) throw Unavailable(why);
+    leave_out(program, at, why);
+  }
 }
 
 }  // namespace rpl_emu

@@ -35,6 +35,7 @@ struct RegisterFile {
   unsigned accumulator_at = 256;  // the row of a0
   bool flush_float = false;     // denormals of floats, or of halves and doubles, by the mode register
   bool may_flush = false;
+  bool may_round = false;  // otherwise than to the nearest
   bool dx10_clamp = true;
 };
 
@@ -47,7 +48,8 @@ struct Program {
   std::deque<Changes> changes;
   std::deque<Instruction> plain;
   std::map<uint64_t, std::string> texts;  // by word
-  std::map<uint64_t, std::string> refused;  // words where nothing runs, and why
+  bool sets_mode = false, sets_rounding = false;  // some instruction writes such bits of MODE
+  std::map<uint64_t, std::string> refused;  // by word: what is not offered, which `not_offered` stands for, and why
 };
 
 // Sets what `Instruction` says of straight runs. An instruction that was not looked at is a run of its own.
@@ -55,18 +57,20 @@ void mark_straight_runs(Program& program);
 
 class Decoder {
  public:
-  Decoder(const InstructionTexts& texts, const OpcodeTable& table) : texts_(texts), table_(table) {}
+  Decoder(const InstructionTexts& texts, const OpcodeTable& table, bool strict = false) : texts_(texts), table_(table), strict_(strict) {}
 
-  // Decodes words [first, last) of `bytes`; throws Unavailable that names what is not offered, and where.
-  void decode(Program& program, std::span<const uint8_t> bytes, size_t first, size_t last, const RegisterFile& file) const;
-  // The same where nobody knows whether all of it is code: what can't be decoded is left out and noted.
-  void decode_what_can_be(Program& program, std::span<const uint8_t> bytes, size_t first, size_t last, const RegisterFile& file) const;
+  // Decodes words [first, last) of `bytes`. What is not offered is left out and noted; if it is `reached` for certain,
+  // a strict decoder throws Unavailable that names it, and where.
+  void decode(Program& program, std::span<const uint8_t> bytes, size_t first, size_t last, const RegisterFile& file, bool reached = true) const;
+  // The launch ends where it reaches word `at`.
+  static void leave_out(Program& program, size_t at, const std::string& why);
   // One instruction at word `at`.
   void decode_one(Program& program, std::span<const uint8_t> bytes, size_t at, const RegisterFile& file) const;
 
  private:
   const InstructionTexts& texts_;
   const OpcodeTable& table_;
+  bool strict_;
 };
 
 }  // namespace rpl_emu

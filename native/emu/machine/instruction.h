@@ -43,12 +43,12 @@ struct Changes {
   uint8_t dpp_rows = 15, dpp_banks = 15;
   char result_type = 0;
   bool clamp = false;
-  int8_t scale = 0;  // output modifier: 1 doubles, 2 quadruples, 3 halves
   uint8_t result_select = 6;
   uint8_t result_unused = 0;  // 0 zeros, 1 sign, 2 the old bits stay
   bool result_high_half = false, keep_other_half = false;
   bool result_is_mask = false;
   bool flush = false;  // denormals by the mode register
+  char round = 0;      // the result's type, where the mode register may ask for another rounding than to the nearest
 };
 
 struct Row;

@@ -1,6 +1,7 @@
 #include "machine/launch.h"
 
 #include <atomic>
+#include <bit>
 #include <cfenv>
 #include <chrono>
 #include <cstring>
@@ -50,6 +51,8 @@ struct Job {
   CacheModel* caches = nullptr;
   RegisterFile file{};
   Ranges ranges{};
+  const Placed* placed = nullptr;
+  GlobalSync own_sync{};  // NOLINT(readability-redundant-member-init)
   uint64_t kernarg = 0, packet = 0, queue = 0;
   const uint8_t* kernarg_bytes = nullptr;
   uint32_t lds_bytes = 0, scratch_bytes = 0, mode = 0;
@@ -94,6 +97,8 @@ class Group {
     state_ = {};
     state_.lds = lds_.get();
     state_.lds_bytes = job_.lds_bytes;
+    state_.sync = job_.placed->sync ? job_.placed->sync : &job_.own_sync;
+    if (job_.placed->interrupt) state_.interrupt = &job_.placed->interrupt;
     state_.traffic = job_.log ? job_.log : job_.caches;
     state_.number = static_cast<uint32_t>(number);
     state_.id[0] = static_cast<uint32_t>(number % job_.groups[0]);
@@ -120,9 +125,14 @@ class Group {
       const uint32_t k = job_.limits.order % 2 == 0 ? turn : count_ - 1 - turn;
       Wave& w = waves_[k];
       if (w.stop == Stop::ended || w.stop == Stop::barrier) continue;
+      if (w.stop == Stop::resource && state_.sync->flag(w.sync_resource) == w.sync_flag) continue;
       w.stop = Stop::none;
       done += job_.lanes.run_wave(w, counts, job_.limits.rounding == Rounding::drawn ? draw_rounding() : job_.limits.quantum);
-      if (w.stop == Stop::fault || w.stop == Stop::trap) {
+      if (w.stop == Stop::fault && reaches_more(w)) {
+        count_run(counts, w.pc, w.pc, -static_cast<uint64_t>(std::popcount(w.exec())), -1);
+        continue;
+      }
+      if (w.stop >= Stop::fault) {
         report(w);
         return true;
       }
@@ -159,6 +169,25 @@ class Group {
     const uint64_t bits = mixed(job_.limits.seed << 40 ^ uint64_t{state_.number} << 20 ^ ++drawn_);
     std::fesetround(kModes[bits & 3]);
     return 1 + (bits >> 8) % 12;
+  }
+
+  // Whether memory was mapped meanwhile where the wave wants to go; then it takes the instruction again.
+  bool reaches_more(Wave& w) {
+    if (!job_.placed->ranges_now || w.fault_address == 0) return false;
+    const std::scoped_lock guard(job_.lock);
+    uint32_t hint = 0;
+    const uint64_t last = w.fault_address + 1;
+    if (w.ranges.find(w.fault_address, last, w.fault_write, hint)) return false;
+    const Ranges now = job_.placed->ranges_now();
+    hint = 0;
+    if (!now.find(w.fault_address, last, w.fault_write, hint)) return false;
+    job_.ranges = now;
+    for (uint32_t k = 0; k < count_; ++k) {
+      waves_[k].ranges = now;
+      waves_[k].hint = 0;
+    }
+    w.stop = Stop::none;
+    return true;
   }
 
   void release() {
@@ -245,8 +274,9 @@ class Group {
     job_.stop = true;
     LaunchResult& r = job_.result;
     if (r.outcome != Outcome::ended) return;
-    r.outcome = w.stop == Stop::trap ? Outcome::trap : Outcome::fault;
+    r.outcome = w.stop == Stop::trap ? Outcome::trap : w.stop == Stop::unsupported ? Outcome::unsupported : Outcome::fault;
     r.reason = w.reason ? w.reason : "stopped";
+    if (const auto refused = job_.program.refused.find(w.pc); refused != job_.program.refused.end()) r.reason = refused->second;
     r.where = {{state_.id[0], state_.id[1], state_.id[2]}, w.index, w.pc};
     r.address = w.fault_address;
     r.lane = w.fault_lane;
@@ -359,6 +389,7 @@ class Worker {
   }
   void check_limits(uint64_t done) {
     const uint64_t total = job_.instructions += done;
+    if (job_.limits.total) *job_.limits.total += done;
     const bool count = job_.limits.instructions && total > job_.limits.instructions;
     const bool time = job_.limits.seconds > 0 && std::chrono::steady_clock::now() > job_.deadline;
     if (!count && !time) return;
@@ -396,13 +427,13 @@ void write_packet(uint8_t* packet, const LaunchSizes& s, uint32_t lds, uint32_t 
 
 }  // namespace
 
-RegisterFile register_file(const Descriptor& d, bool sets_mode) {
+RegisterFile register_file(const Descriptor& d, bool sets_mode, bool sets_rounding) {
   RegisterFile file{};
   file.vectors = ((d.rsrc1 & 63) + 1) * 8;
   file.accumulator_at = std::min(file.vectors, ((d.rsrc3 & 63) + 1) * 4);
   file.may_flush = sets_mode || (d.rsrc1 >> 16 & 15) != 15;
   file.dx10_clamp = d.rsrc1 >> 21 & 1;
-  if (d.rsrc1 >> 12 & 15) throw Unavailable("the kernel asks for another rounding than to the nearest, which is not offered");
+  file.may_round = sets_rounding || (d.rsrc1 >> 12 & 15);
   if (!(d.rsrc1 >> 23 & 1)) throw Unavailable("the kernel turns IEEE mode off, which is not offered");
   return file;
 }
@@ -422,33 +453,33 @@ LoadedObject::LoadedObject(const CodeObject& object, GuestMemory& memory, uint64
 std::vector<uint64_t> LoadedObject::made_addresses(const Program& program, uint64_t text, size_t first, size_t last) {
   std::vector<uint64_t> out;
   for (size_t at = first; at < last; at += program.code[at].size) {
-    if (std::string_view(program.code[at].row->name) != "s_getpc_b64") continue;
+    const auto is = [&](size_t place, const char* name) { return program.code[place].row && std::string_view(program.code[place].row->name) == name; };
+    if (!is(at, "s_getpc_b64")) continue;
     const uint64_t here = text + 4 * (at + program.code[at].size);
     for (size_t next = at + 1, k = 0; next < last && k < 4; next += program.code[next].size, ++k) {
       const Instruction& low = program.code[next];
-      if (std::string_view(low.row->name) != "s_add_u32" || low.from[0].index != program.code[at].to[0].index || low.from[1].place != Place::constant) continue;
+      if (!is(next, "s_add_u32") || low.from[0].index != program.code[at].to[0].index || low.from[1].place != Place::constant) continue;
       const size_t after = next + low.size;
-      if (after >= last || std::string_view(program.code[after].row->name) != "s_addc_u32" || program.code[after].from[1].place != Place::constant) continue;
+      if (after >= last || !is(after, "s_addc_u32") || program.code[after].from[1].place != Place::constant) continue;
       out.push_back(here + (static_cast<uint32_t>(low.from[1].value) | program.code[after].from[1].value << 32));
     }
   }
   return out;
 }
 
-void LoadedObject::decode_reachable(Program& program, const Kernel& kernel, const Segment& text, const Decoder& decoder, bool sets_mode) const {
-  const RegisterFile file = register_file(kernel.descriptor, sets_mode);
+void LoadedObject::decode_reachable(Program& program, const Kernel& kernel, const Segment& text, const Decoder& decoder, const RegisterFile& file) const {
   const size_t words = text.file.size() / 4;
-  const auto region = [&](uint64_t begin, uint64_t bytes) {
+  const auto region = [&](uint64_t begin, uint64_t bytes, bool reached) {
     const size_t first = (begin - text.address) / 4;
     const size_t last = std::min<uint64_t>(words, first + (bytes + 3) / 4);
-    decoder.decode(program, text.file.subspan(0, 4 * words), first, last, file);
+    decoder.decode(program, text.file.subspan(0, 4 * words), first, last, file, reached);
     return made_addresses(program, text.address, first, last);
   };
   std::map<uint64_t, const Function*> functions;
   for (const Function& f : object_.functions)
     if (f.begin >= text.address && f.begin < text.address + text.file.size() && f.begin % 4 == 0) functions[f.begin] = &f;
   std::vector<uint64_t> wanted;
-  wanted = region(kernel.begin, kernel.bytes);
+  wanted = region(kernel.begin, kernel.bytes, true);
   std::map<uint64_t, bool> seen{{kernel.begin, true}};
   while (!wanted.empty()) {
     const uint64_t begin = wanted.back();
@@ -456,24 +487,12 @@ void LoadedObject::decode_reachable(Program& program, const Kernel& kernel, cons
     const auto f = functions.find(begin);
     if (f == functions.end() || seen[begin]) continue;
     seen[begin] = true;
-    const auto more = region(begin, f->second->bytes);
+    const auto more = region(begin, f->second->bytes, true);
     wanted.insert(wanted.end(), more.begin(), more.end());
   }
-  // A call by a pointer may lead to any function: what of them can be decoded is there, the rest is refused
-  // when it is called.
-  for (const auto& [begin, f] : functions) {
-    if (!f || seen[begin] || object_.kernels.contains(f->name)) continue;
-    if (f->name.empty()) {
-      const size_t at = (begin - text.address) / 4;
-      decoder.decode_what_can_be(program, text.file.subspan(0, 4 * words), at, std::min<uint64_t>(words, at + f->bytes / 4), file);
-      continue;
-    }
-    try {
-      region(begin, f->bytes);
-    } catch (const Unavailable&) {
-      for (size_t at = (begin - text.address) / 4; at < std::min<uint64_t>(words, (begin - text.address + f->bytes) / 4); ++at) program.code[at] = {};
-    }
-  }
+  // A call by a pointer may lead to any function.
+  for (const auto& [begin, f] : functions)
+    if (f && !seen[begin] && !object_.kernels.contains(f->name)) region(begin, f->bytes, false);
 }
 
 Program LoadedObject::decode(const Kernel& kernel, const Decoder& decoder) const {
@@ -486,20 +505,17 @@ Program LoadedObject::decode(const Kernel& kernel, const Decoder& decoder) const
   const size_t words = text->file.size() / 4;
   program.code.resize(words + 1);
   if (kernel.bytes == 0) throw BadFile("the kernel's symbol has no size");
-  bool sets_mode = false;
-  decode_reachable(program, kernel, *text, decoder, false);
-  for (const auto& [at, line] : program.texts) sets_mode |= line.find("s_setreg") != std::string::npos;
-  if (sets_mode) {
+  decode_reachable(program, kernel, *text, decoder, register_file(kernel.descriptor, false));
+  if (program.sets_mode) {
     for (Instruction& i : program.code) i = {};
-    decode_reachable(program, kernel, *text, decoder, true);
+    program.refused.clear();
+    decode_reachable(program, kernel, *text, decoder, register_file(kernel.descriptor, true, program.sets_rounding));
   }
   for (size_t at = 0; at < words; ++at) {
     const Instruction& i = program.code[at];
     if (!i.run || i.target == 0) continue;
     const int64_t to = static_cast<int64_t>(at) + i.target;
-    if (program.refused.contains(static_cast<uint64_t>(to))) continue;
-    if (to < 0 || to >= static_cast<int64_t>(words) || !program.code[static_cast<size_t>(to)].run)
-      throw Unavailable("a branch to where there is no decoded code: " + program.texts[at]);
+    if (to < 0 || to >= static_cast<int64_t>(words)) decoder.leave_out(program, at, "a branch to where there is no code: " + program.texts[at]);
   }
   for (Instruction& i : program.code)
     if (!i.run) {
@@ -608,6 +624,7 @@ LaunchResult launch(const Placed& placed, const Kernel& kernel, const Program& p
   job.kernarg_bytes = placed.kernarg_bytes;
   job.packet = placed.packet;
   job.ranges = placed.ranges;
+  job.placed = &placed;
   job.start_pc = (placed.entry - program.begin) / 4 + ((d.preload & 127) ? 64 : 0);
   set_sizes(job);
   return run_all(job);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,10 +41,11 @@ struct Limits {
   uint64_t order = 0;  // of workgroups: 0 rising, else another one for each number; their waves take turns backwards where it is odd
   Rounding rounding = Rounding::nearest;
   bool round_halves = false;  // inexact ones count as rounded, too
+  std::atomic<uint64_t>* total = nullptr;  // what has run is added there, while it runs
   uint64_t quantum = 16384;  // instructions after which it is another wave's turn
 };
 
-enum class Outcome : uint8_t { ended, fault, limit, trap };
+enum class Outcome : uint8_t { ended, fault, limit, trap, unsupported };
 
 struct WavePlace {
   std::array<uint32_t, 3> group{};
@@ -79,7 +82,8 @@ class LoadedObject {
   [[nodiscard]] uint64_t base() const { return base_; }
   [[nodiscard]] const CodeObject& object() const { return object_; }
   [[nodiscard]] std::span<const uint8_t> bytes() const { return {reinterpret_cast<const uint8_t*>(base_), object_.end}; }
-  // Everything that the kernel can reach. Throws Unavailable by name and address.
+  // Everything that the kernel can reach. What is not offered stops the launch where it is reached, by name and address;
+  // a decoder that is strict throws Unavailable before.
   [[nodiscard]] Program decode(const Kernel& kernel, const Decoder& decoder) const;
 
  private:
@@ -87,10 +91,10 @@ class LoadedObject {
   uint64_t base_ = 0;
 
   [[nodiscard]] static std::vector<uint64_t> made_addresses(const Program& program, uint64_t text, size_t first, size_t last);
-  void decode_reachable(Program& program, const Kernel& kernel, const Segment& text, const Decoder& decoder, bool sets_mode) const;
+  void decode_reachable(Program& program, const Kernel& kernel, const Segment& text, const Decoder& decoder, const RegisterFile& file) const;
 };
 
-[[nodiscard]] RegisterFile register_file(const Descriptor& descriptor, bool sets_mode);
+[[nodiscard]] RegisterFile register_file(const Descriptor& descriptor, bool sets_mode, bool sets_rounding = false);
 
 // Kernel arguments: the given bytes in front, the hidden ones as the metadata asks for them.
 void fill_hidden_arguments(const Kernel& kernel, const LaunchSizes& sizes, uint64_t queue, std::vector<uint8_t>& kernarg);
@@ -101,6 +105,10 @@ struct Placed {
   uint64_t kernarg = 0, packet = 0, queue = 0;
   const uint8_t* kernarg_bytes = nullptr;
   Ranges ranges;
+  // Where others map memory while the kernel runs: asked again before an access outside of `ranges` is a fault.
+  std::function<Ranges()> ranges_now;
+  GlobalSync* sync = nullptr;  // of the GPU; none: the launch has its own
+  std::function<void(uint32_t)> interrupt;  // S_SENDMSG with MSG_INTERRUPT, and M0; empty: nobody takes them
 };
 [[nodiscard]] LaunchResult launch(const Placed& placed, const Kernel& kernel, const Program& program, const RowLists& lanes,
                                   const LaunchSizes& sizes, const Limits& limits, Findings* findings, TrafficSink* log = nullptr);

@@ -1,7 +1,10 @@
 // The state of one wave: 64 lanes that go through the program together.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <functional>
+#include <mutex>
 
 #include "machine/instruction.h"
 #include "machine/memory.h"
@@ -15,7 +18,8 @@ constexpr unsigned kScalars = 128;
 // and a result of two.
 constexpr unsigned kTemporaryRows = 12;
 
-enum class Stop : uint8_t { none, ended, barrier, yield, fault, unsupported, trap };
+// From `fault` on the launch ends there.
+enum class Stop : uint8_t { none, ended, barrier, yield, resource, fault, unsupported, trap };
 
 struct Count {
   uint64_t executed = 0;
@@ -24,10 +28,10 @@ struct Count {
 
 // While waves run, counters by words of code hold differences: a run of instructions adds itself where it begins and
 // takes itself away behind its last instruction's first word.
-inline void count_run(Count* counts, uint64_t first, uint64_t last, uint64_t lanes) {
-  ++counts[first].executed;
+inline void count_run(Count* counts, uint64_t first, uint64_t last, uint64_t lanes, uint64_t times = 1) {
+  counts[first].executed += times;
   counts[first].lanes += lanes;
-  --counts[last + 1].executed;
+  counts[last + 1].executed -= times;
   counts[last + 1].lanes -= lanes;
 }
 
@@ -36,6 +40,18 @@ struct MemoryCount {
   uint64_t lines64 = 0;
   uint64_t lines128 = 0;
   uint64_t conflicts = 0;  // LDS: passes over the banks beyond the first
+};
+
+// What all waves of a GPU share to wait for each other (DS_GWS_*); it outlives launches: one kernel sets it up for the next.
+struct GlobalSync {
+  struct Resource { uint32_t counter = 0; bool flag = false; };
+  std::mutex lock;
+  std::array<Resource, 64> resources;
+
+  [[nodiscard]] bool flag(unsigned number) {
+    const std::scoped_lock guard(lock);
+    return resources[number].flag;
+  }
 };
 
 struct Shadow;
@@ -47,6 +63,8 @@ struct Workgroup {
   uint32_t lds_bytes = 0;
   uint32_t id[3] = {0, 0, 0};
   uint32_t number = 0;
+  const std::function<void(uint32_t)>* interrupt = nullptr;  // none: nobody takes them
+  GlobalSync* sync = nullptr;
   Shadow* shadow = nullptr;
   TrafficSink* traffic = nullptr;
 };
@@ -61,6 +79,8 @@ struct Wave {
   uint32_t scc = 0;
   uint32_t mode = 0;
   Stop stop = Stop::none;
+  uint8_t sync_resource = 0;        // with Stop::resource: the wave waits until its flag is another than this
+  bool sync_flag = false;
   Workgroup* group = nullptr;
   Ranges ranges;
   uint32_t hint = 0;
@@ -95,6 +115,11 @@ struct Wave {
     if (from.place == Place::scalar) return get64(from.index);
     if (from.place == Place::scc) return scc;
     return from.value;
+  }
+  // Something that only shows where it runs, and that is not offered.
+  void refuse(const char* why) {
+    stop = Stop::unsupported;
+    reason = why;
   }
   void fault(uint64_t address, unsigned lane, bool write, const char* why) {
     stop = Stop::fault;

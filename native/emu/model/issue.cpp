@@ -21,7 +21,7 @@ Issue issue_of(const Row& row) {
   if (counter.starts_with("mfma.")) return matrix_issue(row.name, counter);
   if (counter.starts_with("valu.")) return {Unit::vector, 1};
   if (counter == "salu") return {Unit::scalar, 1};
-  if (counter == "smem" || counter.starts_with("lds.")) return {Unit::lds_and_scalar_memory, 1};
+  if (counter == "smem" || counter == "gds" || counter.starts_with("lds.")) return {Unit::lds_and_scalar_memory, 1};
   if (counter == "branch") return {Unit::branch, 1};
   if (counter == "internal" || counter == "barrier" || counter == "cache") return {};
   return {Unit::memory, 1};

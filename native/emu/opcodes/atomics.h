@@ -42,6 +42,17 @@ inline void atomic_lanes(Wave&, const Addresses& at, uint64_t exec, const uint32
   }
 }
 
+// `data` holds the new value, then what is expected.
+template <class T>
+inline void compare_swap_lanes(const Addresses& at, uint64_t lanes, const uint32_t* data, uint32_t* old_to) {
+  for (uint64_t rest = lanes; rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<unsigned>(std::countr_zero(rest));
+    const T next = lane_get<T>(data, j), expected = lane_get<T>(data + kLanes * sizeof(T) / 4, j);
+    const T old = update<T>(at.of[j], [&](T now) { return now == expected ? next : now; });
+    if (old_to) lane_put<T>(old_to, j, old);
+  }
+}
+
 // Atomics need their natural alignment.
 inline bool at_odd_place(Wave& w, const Addresses& at, uint64_t exec, unsigned bytes) {
   for (uint64_t rest = exec; rest != 0; rest &= rest - 1) {

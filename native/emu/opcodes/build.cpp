@@ -23,7 +23,7 @@ uint64_t run_each(Wave& w, Count* counts, uint64_t budget) {
     if constexpr (Watched) w.group->shadow->execute(w, i);
     i.run(w, i);
     if (w.stop != Stop::none) [[unlikely]] {
-      if (w.stop == Stop::fault || w.stop == Stop::trap) w.pc = at;
+      if (w.stop >= Stop::fault) w.pc = at;
       break;
     }
   }
@@ -56,7 +56,7 @@ uint64_t run_wave(Wave& w, Count* counts, uint64_t budget) {
     w.pc = at + i->size;
     if (!straight) i->run(w, *i);
     if (w.stop != Stop::none) [[unlikely]] {
-      if (w.stop == Stop::fault || w.stop == Stop::trap) w.pc = at;
+      if (w.stop >= Stop::fault) w.pc = at;
       break;
     }
   }

@@ -93,6 +93,8 @@ void from_8bit_pair(Wave& w, const Instruction& i) {
 
 constexpr const char* kEightBit = "overflow gives not-a-number; stochastic rounding adds the upper bits of its number";
 const Row kRows[] = {
+    // CDNA3 ISA, V_CVT_OFF_F32_I4: sixteenths.
+    RPL_ROW(v_cvt_off_f32_i4, "f:u", "valu.cvt", (lanes<[](u32 a) { return static_cast<float>(static_cast<i32>(a << 28) >> 28) * 0.0625F; }>)),
     RPL_ROW(v_cvt_f32_i32, "f:u", "valu.cvt", (lanes<[](i32 a) { return static_cast<float>(a); }>)),
     RPL_ROW(v_cvt_f32_u32, "f:u", "valu.cvt", (lanes<[](u32 a) { return static_cast<float>(a); }>)),
     RPL_ROW(v_cvt_i32_f32, "u:f", "valu.cvt", (lanes<[](float a) { return to_int(a); }>)),

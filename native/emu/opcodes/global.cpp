@@ -110,6 +110,15 @@ void load_narrow(Wave& w, const Instruction& i) {
   Addresses at;
   if (locate(w, i, {narrow_bytes(Kind), false, false}, at)) load_narrow_lanes(w.v[i.to[0].index], at, w.exec(), Kind);
 }
+void load_to_lds(Wave& w, const Instruction& i) {
+  Addresses at;
+  if (locate(w, i, {4, false, false}, at)) put_in_lds(w, i, w.exec(), [&](unsigned j) { return read_at<u32>(at.of[j]); });
+}
+template <Narrow Kind>
+void load_narrow_to_lds(Wave& w, const Instruction& i) {
+  Addresses at;
+  if (locate(w, i, {narrow_bytes(Kind), false, false}, at)) put_in_lds(w, i, w.exec(), [&](unsigned j) { return widened(at.of[j], Kind, 0); });
+}
 template <unsigned Bytes, unsigned Shift>
 void store_narrow(Wave& w, const Instruction& i) {
   Addresses at;
@@ -130,14 +139,7 @@ void compare_swap(Wave& w, const Instruction& i) {
   if (!locate(w, i, {sizeof(T), true, true}, at)) return;
   const u64 exec = w.exec();
   if (at_odd_place(w, at, exec, sizeof(T))) return;
-  const u32* v = w.v[i.from[1].index];  // the new value, then what is expected
-  u32* d = i.flags & kReturns ? w.v[i.to[0].index] : nullptr;
-  for (u64 rest = exec; rest != 0; rest &= rest - 1) {
-    const auto j = static_cast<unsigned>(std::countr_zero(rest));
-    const T next = lane_get<T>(v, j), expected = lane_get<T>(v + kLanes * sizeof(T) / 4, j);
-    const T old = update<T>(at.of[j], [&](T now) { return now == expected ? next : now; });
-    if (d) lane_put<T>(d, j, old);
-  }
+  compare_swap_lanes<T>(at, exec, w.v[i.from[1].index], i.flags & kReturns ? w.v[i.to[0].index] : nullptr);
 }
 
 #define RPL_MEM(name, signature, counter, function)                                     \
@@ -146,6 +148,9 @@ void compare_swap(Wave& w, const Instruction& i) {
 #define RPL_ALL(name, signature, counter, function)                                     \
   RPL_MEM(name, signature, counter, function),                                           \
   {"scratch_" name, Form::global, signature, "scratch." counter, function, ""}
+#define RPL_TO_LDS(name, function)                                     \
+  {"global_" name, Form::global, ":a", "global.read", function, ""},     \
+  {"scratch_" name, Form::global, ":a", "scratch.read", function, ""}
 constexpr const char* kDenormals = "denormals are kept; whether the hardware keeps them is not public";
 #define RPL_FLOAT_ATOMIC(name, code, T, op)                                                              \
   {"global_atomic_" name, Form::global, code, "global.atomic", (atomic<T, op>), kDenormals},              \
@@ -167,6 +172,11 @@ const Row kRows[] = {
     RPL_ALL("load_sbyte_d16_hi", "1:a", "read", load_narrow<Narrow::high_i8>),
     RPL_ALL("load_short_d16", "1:a", "read", load_narrow<Narrow::low_u16>),
     RPL_ALL("load_short_d16_hi", "1:a", "read", load_narrow<Narrow::high_u16>),
+    RPL_TO_LDS("load_lds_dword", load_to_lds),
+    RPL_TO_LDS("load_lds_ubyte", load_narrow_to_lds<Narrow::u8>),
+    RPL_TO_LDS("load_lds_sbyte", load_narrow_to_lds<Narrow::i8>),
+    RPL_TO_LDS("load_lds_ushort", load_narrow_to_lds<Narrow::u16>),
+    RPL_TO_LDS("load_lds_sshort", load_narrow_to_lds<Narrow::i16>),
     RPL_ALL("store_dword", ":a1", "write", store<1>),
     RPL_ALL("store_dwordx2", ":a2", "write", store<2>),
     RPL_ALL("store_dwordx3", ":a3", "write", store<3>),

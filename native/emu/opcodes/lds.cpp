@@ -230,6 +230,39 @@ void compare_store(Wave& w, const Instruction& i) {
   }
 }
 
+// CDNA3 ISA, DS_APPEND and DS_CONSUME: a counter of LDS at M0 and the offset goes up or down by the lanes that are on;
+// all of them get what it was.
+template <bool Up>
+void count_lanes(Wave& w, const Instruction& i) {
+  const u64 exec = w.exec(), place = (w.s[kM0] & 0xffff) + static_cast<u64>(i.offset);
+  if (exec == 0) return;
+  const auto lane = static_cast<unsigned>(std::countr_zero(exec));
+  if (place + 4 > w.group->lds_bytes) return w.fault(place, lane, true, "outside of the workgroup's LDS");
+  if (w.group->shadow) w.group->shadow->access(w, i, lane, place, 4, true, true, true);
+  if (w.memory_count) w.memory_count[&i - w.code].bytes += 4;
+  u32 old = 0;
+  std::memcpy(&old, w.group->lds + place, 4);
+  const u32 next = Up ? old + static_cast<u32>(std::popcount(exec)) : old - static_cast<u32>(std::popcount(exec));
+  std::memcpy(w.group->lds + place, &next, 4);
+  Temporary out;
+  for (unsigned j = 0; j < kLanes; ++j) out.words[j] = old;
+  merge_rows(w.v[i.to[0].index], out.words, exec, 1);
+}
+// DS_MSKOR: the bits of the mask, from[1], are cleared, then those of from[2] are set.
+template <class T, bool Returns>
+void masked_or(Wave& w, const Instruction& i) {
+  Addresses at;
+  if (!locate(w, i, static_cast<u64>(i.offset), {sizeof(T), true, true}, at)) return;
+  if (at_odd_place(w, at, w.exec(), sizeof(T))) return;
+  for (u64 rest = w.exec(); rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<unsigned>(std::countr_zero(rest));
+    const T mask = lane_get<T>(w.v[i.from[1].index], j), bits = lane_get<T>(w.v[i.from[2].index], j);
+    const T old = read_at<T>(at.of[j]);
+    write_at<T>(at.of[j], static_cast<T>((old & ~mask) | bits));
+    if (Returns) lane_put<T>(w.v[i.to[0].index], j, old);
+  }
+}
+
 // Lane j gets what the lane that it names has; lanes that are off give 0.
 void gather_lanes(Wave& w, const Instruction& i) {
   Temporary out;
@@ -328,6 +361,14 @@ const Row kRows[] = {
     RPL_DS(ds_cmpst_b64, ":a22", "atomic", (compare_store<u64, false>)),
     RPL_DS(ds_cmpst_rtn_b32, "1:a11", "atomic", (compare_store<u32, true>)),
     RPL_DS(ds_cmpst_rtn_b64, "2:a22", "atomic", (compare_store<u64, true>)),
+    RPL_DS(ds_append, "1:", "atomic", count_lanes<true>), RPL_DS(ds_consume, "1:", "atomic", count_lanes<false>),
+    RPL_DS(ds_mskor_b32, ":a11", "atomic", (masked_or<u32, false>)), RPL_DS(ds_mskor_b64, ":a22", "atomic", (masked_or<u64, false>)),
+    RPL_DS(ds_mskor_rtn_b32, "1:a11", "atomic", (masked_or<u32, true>)),
+    RPL_DS(ds_mskor_rtn_b64, "2:a22", "atomic", (masked_or<u64, true>)),
+    RPL_DS(ds_cmpst_f32, ":a11", "atomic", (compare_store<float, false>)),
+    RPL_DS(ds_cmpst_f64, ":a22", "atomic", (compare_store<double, false>)),
+    RPL_DS(ds_cmpst_rtn_f32, "1:a11", "atomic", (compare_store<float, true>)),
+    RPL_DS(ds_cmpst_rtn_f64, "2:a22", "atomic", (compare_store<double, true>)),
     RPL_DS(ds_bpermute_b32, "1:a1", "permute", gather_lanes),
     RPL_DS(ds_permute_b32, "1:a1", "permute", scatter_lanes),
     RPL_DS(ds_swizzle_b32, "1:a", "permute", swizzle),

@@ -261,6 +261,22 @@ inline void store_narrow_lanes(const uint32_t* from, const Addresses& at, uint64
   }
 }
 
+// What is loaded goes to LDS, a word of each lane: at M0, the offset and four times the lane, whose place in the wave
+// counts, not in memory (CDNA3 ISA, section 9; LLVM, IntrinsicsAMDGPU.td: the offset is added to both addresses).
+// Lanes that are not `inside` of a buffer give 0.
+template <class Value>
+inline void put_in_lds(Wave& w, const Instruction& i, uint64_t inside, const Value& value) {
+  const uint64_t begin = (w.s[kM0] & 0xffff) + static_cast<uint64_t>(i.offset);
+  for (uint64_t rest = w.exec(); rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<unsigned>(std::countr_zero(rest));
+    const uint64_t place = begin + uint64_t{4} * j;
+    if (place + 4 > w.group->lds_bytes) return w.fault(place, j, true, "outside of the workgroup's LDS");
+    if (w.group->shadow) w.group->shadow->access(w, i, j, place, 4, true, false, true);
+    const uint32_t word = inside >> j & 1 ? value(j) : 0;
+    std::memcpy(w.group->lds + place, &word, 4);
+  }
+}
+
 // Atomic update of memory that other threads may update too.
 template <class T, class F>
 inline T update(uint64_t address, F next) {

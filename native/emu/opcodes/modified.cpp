@@ -1,5 +1,7 @@
 // Modifiers of vector instructions: DPP and SDWA, signs, halves, clamp, flushed denormals. The plain
 // operation runs on temporary rows. CDNA3 ISA, sections 6.3 to 6.5.
+#include <cfenv>
+
 #include "opcodes/lanes.h"
 #include "opcodes/lists.h"
 #include "opcodes/numbers.h"
@@ -99,6 +101,19 @@ u32 place_part(u32 old, u32 value, const Changes& c) {
   return static_cast<u32>(static_cast<int32_t>(value << (32 - bits)) >> (32 - bits - at) & static_cast<int32_t>(~((1U << at) - 1)));
 }
 
+// CDNA3 ISA, MODE: two bits for floats, two for doubles and halves.
+void run_rounded(Wave& w, const Changes& c, const Instruction& plain) {
+  constexpr int kDirections[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+  const u32 single = w.mode & 3, twice = w.mode >> 2 & 3;
+  const u32 wanted = c.round == 'f' ? single : twice;
+  if (c.round != 'f' && c.round != 'F' && (single | twice) != 0) return w.refuse("halves, or a conversion of floats, rounded otherwise than to the nearest, which is not offered");
+  if (wanted == 0) return plain.run(w, plain);
+  const int before = std::fegetround();
+  std::fesetround(kDirections[wanted]);
+  plain.run(w, plain);
+  std::fesetround(before);
+}
+
 }  // namespace
 
 void run_modified(Wave& w, const Instruction& i) {
@@ -139,7 +154,8 @@ void run_modified(Wave& w, const Instruction& i) {
   // Of a destination that is a source too, only its half counts.
   if (c.result_high_half) for (unsigned j = 0; j < kLanes; ++j) r[j] >>= 16;
   if (c.flush && c.result_type && std::strchr("fFhH", c.result_type)) flush(w, c.result_type, false, r);
-  plain.run(w, plain);
+  if (c.round) run_rounded(w, c, plain);
+  else plain.run(w, plain);
   if (c.flush && c.result_type && std::strchr("fFhH", c.result_type)) flush(w, c.result_type, true, r);
   if (c.clamp) clamp_unit(c.result_type, r);
   if (words == 1)

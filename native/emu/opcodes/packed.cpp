@@ -1,5 +1,7 @@
 // Two values in one register, dot products and mixed precision. CDNA3 ISA, section 12 (VOP3P).
 // Flags of an instruction: bits 0-2 op_sel, 3-5 op_sel_hi, 6-8 neg_lo, 9-11 neg_hi, 12 clamp.
+#include <algorithm>
+
 #include "opcodes/lanes.h"
 #include "opcodes/lists.h"
 #include "opcodes/numbers.h"
@@ -131,6 +133,18 @@ u32 dot(u32 a, u32 b, u32 c) {
   }
   return c;
 }
+// With clamp: the exact sum, brought to the nearest number of 32 bits.
+template <unsigned Bits, bool Signed>
+u32 dot_clamped(u32 a, u32 b, u32 c) {
+  i64 sum = Signed ? i64{static_cast<i32>(c)} : i64{c};
+  for (unsigned k = 0; k < 32; k += Bits) {
+    const u32 x = a << (32 - Bits - k), y = b << (32 - Bits - k);
+    if (Signed) sum += i64{static_cast<i32>(x) >> (32 - Bits)} * (static_cast<i32>(y) >> (32 - Bits));
+    else sum += static_cast<i64>(u64{x >> (32 - Bits)} * (y >> (32 - Bits)));
+  }
+  const i64 least = Signed ? INT32_MIN : 0, most = Signed ? INT32_MAX : i64{~0U};
+  return static_cast<u32>(std::clamp(sum, least, most));
+}
 template <auto F, bool Onto>
 void dots(Wave& w, const Instruction& i) {
   Temporary ta, tb, tc, tr;
@@ -147,8 +161,11 @@ u32 dot_halves(u32 a, u32 b, u32 c) {
   return bits_of(__builtin_fmaf(half(low(a)), half(low(b)), high));
 }
 
+u32 dot_halves_clamped(u32 a, u32 b, u32 c) { return bits_of(unit(float_of(dot_halves(a, b, c)))); }
+
 using h3 = u32 (*)(u32, u32, u32);
 constexpr h3 kFma = [](u32 a, u32 b, u32 c) { return half_fma(a, b, c); };
+constexpr const char* kOneClamp = "clamped once, after an exact sum; whether the hardware clamps between is not public";
 #define RPL_HALVES(name, signature, counter, Float, body)          \
   { #name, Form::packed, signature, counter,                        \
     halves<[]([[maybe_unused]] u32 a, [[maybe_unused]] u32 b, [[maybe_unused]] u32 c) { return (body); }, false, Float>, "" }
@@ -193,6 +210,14 @@ const Row kRows[] = {
     {"v_dot2_i32_i16", Form::packed, "u:uuu", "valu.int32", dots<dot<16, true>, false>, ""},
     {"v_dot2_u32_u16", Form::packed, "u:uuu", "valu.int32", dots<dot<16, false>, false>, ""},
     {"v_dot2_f32_f16", Form::packed, "f:qqf", "valu.fma.f32", dots<dot_halves, false>,
+     "the order and rounding inside of the hardware are not public: two fused steps, high half first"},
+    {"v_dot4_i32_i8.clamp", Form::packed, "u:uuu", "valu.int32", dots<dot_clamped<8, true>, false>, kOneClamp},
+    {"v_dot4_u32_u8.clamp", Form::packed, "u:uuu", "valu.int32", dots<dot_clamped<8, false>, false>, kOneClamp},
+    {"v_dot8_i32_i4.clamp", Form::packed, "u:uuu", "valu.int32", dots<dot_clamped<4, true>, false>, kOneClamp},
+    {"v_dot8_u32_u4.clamp", Form::packed, "u:uuu", "valu.int32", dots<dot_clamped<4, false>, false>, kOneClamp},
+    {"v_dot2_i32_i16.clamp", Form::packed, "u:uuu", "valu.int32", dots<dot_clamped<16, true>, false>, kOneClamp},
+    {"v_dot2_u32_u16.clamp", Form::packed, "u:uuu", "valu.int32", dots<dot_clamped<16, false>, false>, kOneClamp},
+    {"v_dot2_f32_f16.clamp", Form::packed, "f:qqf", "valu.fma.f32", dots<dot_halves_clamped, false>,
      "the order and rounding inside of the hardware are not public: two fused steps, high half first"},
     {"v_dot2c_i32_i16", Form::packed, "u:uu", "valu.int32", dots<dot<16, true>, true>, ""},
     {"v_dot4c_i32_i8", Form::packed, "u:uu", "valu.int32", dots<dot<8, true>, true>, ""},

@@ -1,4 +1,5 @@
 // Program flow, waits, hardware registers, and scalar memory. CDNA3 ISA, section 12 (SOPP, SOP1, SOPK, SMEM).
+#include <bit>
 #include <cstring>
 
 #include "machine/touched_lines.h"
@@ -8,6 +9,7 @@
 namespace rpl_emu {
 
 void nothing(Wave&, const Instruction&) {}
+void not_offered(Wave& w, const Instruction&) { w.refuse("an instruction that is not offered"); }
 
 namespace {
 
@@ -17,6 +19,33 @@ void sleep(Wave& w, const Instruction&) { w.stop = Stop::yield; }
 void trap(Wave& w, const Instruction&) {
   w.stop = Stop::trap;
   w.reason = "the kernel stopped itself (s_trap)";
+}
+// CDNA3 ISA, S_SENDMSG: of the messages of the table only the interrupt is one that a compute kernel sends; M0 is its data.
+void send_message(Wave& w, const Instruction& i) {
+  constexpr u32 kInterrupt = 1;
+  if ((i.extra & 15) != kInterrupt) w.refuse("a message that is not offered (s_sendmsg)");
+  else if (!w.group->interrupt) w.refuse("an interrupt, which nobody takes here (s_sendmsg): run the program by rpl emu run");
+  else (*w.group->interrupt)(w.s[kM0]);
+}
+// CDNA3 ISA, section 12 (DS_GWS_INIT, DS_GWS_BARRIER): the value is that of the first lane that is on, and one less than
+// the number of waves; a barrier brings the count of the next one.
+unsigned sync_resource(const Wave& w, const Instruction& i) { return ((w.s[kM0] >> 16 & 63) + (i.extra & 63)) % 64; }
+u32 sync_value(const Wave& w, const Instruction& i) { return w.v[i.from[0].index][std::countr_zero(w.exec() | u64{1} << 63)]; }
+void sync_init(Wave& w, const Instruction& i) {
+  const std::scoped_lock guard(w.group->sync->lock);
+  w.group->sync->resources[sync_resource(w, i)] = {sync_value(w, i), false};
+}
+void sync_barrier(Wave& w, const Instruction& i) {
+  const std::scoped_lock guard(w.group->sync->lock);
+  GlobalSync::Resource& resource = w.group->sync->resources[sync_resource(w, i)];
+  if (resource.counter == 0) {
+    resource = {sync_value(w, i), !resource.flag};
+    return;
+  }
+  --resource.counter;
+  w.sync_resource = static_cast<uint8_t>(sync_resource(w, i));
+  w.sync_flag = resource.flag;
+  w.stop = Stop::resource;
 }
 // Targets count from the instruction itself; `pc` is behind it by now.
 void jump(Wave& w, const Instruction& i) {
@@ -119,7 +148,8 @@ const Row kProgram[] = {
     RPL_P(s_ttracedata, ":x", "internal", nothing), RPL_P(s_incperflevel, ":x", "internal", nothing),
     RPL_P(s_decperflevel, ":x", "internal", nothing),
     RPL_P(s_sleep, ":x", "internal", sleep), RPL_P(s_endpgm, ":x", "internal", end),
-    RPL_P(s_trap, ":x", "internal", trap), RPL_P(s_barrier, ":x", "barrier", barrier),
+    RPL_P(s_trap, ":x", "internal", trap), RPL_P(s_sendmsg, ":n", "internal", send_message),
+    RPL_P(ds_gws_init, ":g", "gds", sync_init), RPL_P(ds_gws_barrier, ":g", "gds", sync_barrier), RPL_P(s_barrier, ":x", "barrier", barrier),
     RPL_BRANCH(s_branch, ((void)w, true)),
     RPL_BRANCH(s_cbranch_scc0, w.scc == 0), RPL_BRANCH(s_cbranch_scc1, w.scc != 0),
     RPL_BRANCH(s_cbranch_vccz, w.get64(kVcc) == 0), RPL_BRANCH(s_cbranch_vccnz, w.get64(kVcc) != 0),

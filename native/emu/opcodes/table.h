@@ -22,6 +22,8 @@ struct Count;
 
 // What waits and hints do: runs leave such instructions out, and still count them.
 void nothing(Wave& w, const Instruction& i);
+// Stands where an instruction is not offered: `Program::refused` says why.
+void not_offered(Wave& w, const Instruction& i);
 
 // How the operands of an opcode are written and read.
 enum class Form : uint8_t {
@@ -40,7 +42,9 @@ enum class Form : uint8_t {
 // Signature: destinations, ":", sources; a letter is an operand's type.
 //   u 32 bits   f float    h half in the low 16 bits   w 16-bit integer   b boolean per lane (a scalar pair)
 //   U 64 bits   I signed 64 bits   F double   q two halves   k two 16-bit integers   P two floats
-//   s a scalar register   S a pair of them   - an operand that is not written in the text
+//   V 128 bits
+//   s a scalar register   S a pair of them   n the immediate
+//   g a vector register and the offset of DS   - an operand that is not written in the text
 struct Row {
   const char* name;       // without the encoding's suffix
   Form form;

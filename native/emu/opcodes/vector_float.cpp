@@ -182,7 +182,37 @@ T divide_fixup(T q, T b, T c) {
   return negative ? -size : size;
 }
 
+// CDNA3 ISA, V_CUBE*: the axis with the greatest magnitude, z before y before x.
+unsigned cube_axis(float x, float y, float z) {
+  const float ax = __builtin_fabsf(x), ay = __builtin_fabsf(y), az = __builtin_fabsf(z);
+  if (az >= ax && az >= ay) return 2;
+  return ay >= ax ? 1 : 0;
+}
+float cube_face(float x, float y, float z) {
+  const unsigned axis = cube_axis(x, y, z);
+  const float along = axis == 2 ? z : axis == 1 ? y : x;
+  return static_cast<float>(2 * axis) + (along < 0 ? 1.0F : 0.0F);
+}
+float cube_s(float x, float y, float z) {
+  const unsigned axis = cube_axis(x, y, z);
+  if (axis == 2) return z < 0 ? -x : x;
+  if (axis == 1) return x;
+  return x < 0 ? z : -z;
+}
+float cube_t(float x, float y, float z) {
+  if (cube_axis(x, y, z) != 1) return -y;
+  return y < 0 ? -z : z;
+}
+float cube_major(float x, float y, float z) {
+  const unsigned axis = cube_axis(x, y, z);
+  return 2.0F * (axis == 2 ? z : axis == 1 ? y : x);
+}
+
 const Row kRows[] = {
+    RPL_ROW(v_cubeid_f32, "f:fff", "valu.other", (lanes<[](float a, float b, float c) { return cube_face(a, b, c); }>)),
+    RPL_ROW(v_cubesc_f32, "f:fff", "valu.other", (lanes<[](float a, float b, float c) { return cube_s(a, b, c); }>)),
+    RPL_ROW(v_cubetc_f32, "f:fff", "valu.other", (lanes<[](float a, float b, float c) { return cube_t(a, b, c); }>)),
+    RPL_ROW(v_cubema_f32, "f:fff", "valu.other", (lanes<[](float a, float b, float c) { return cube_major(a, b, c); }>)),
     RPL_ROW(v_add_f32, "f:ff", "valu.add.f32", (lanes<[](float a, float b) { return a + b; }>)),
     RPL_ROW(v_sub_f32, "f:ff", "valu.add.f32", (lanes<[](float a, float b) { return a - b; }>)),
     RPL_ROW(v_subrev_f32, "f:ff", "valu.add.f32", (lanes<[](float a, float b) { return b - a; }>)),

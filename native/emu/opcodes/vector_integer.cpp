@@ -127,7 +127,38 @@ void wide_multiply_add(Wave& w, const Instruction& i) {
   w.set64(i.to[1].index, gather_bits(tm.words) & w.exec());
 }
 
+// Of the bytes that are not 0 in the reference, `b`.
+u32 masked_distance8(u32 a, u32 b) {
+  u32 mask = 0;
+  for (unsigned k = 0; k < 32; k += 8) mask |= b >> k & 0xff ? 0xffU << k : 0;
+  return distance8(a & mask, b);
+}
+// CDNA3 ISA, V_QSAD_PK_U16_U8: four sums of 16 bits, each of the reference and four bytes of `a` from another byte on.
+template <class F>
+u64 four_distances(F distance, u64 a, u32 b, u64 c) {
+  u64 out = 0;
+  for (unsigned k = 0; k < 4; ++k) out |= ((distance(static_cast<u32>(a >> (8 * k)), b) + (c >> (16 * k))) & 0xffff) << (16 * k);
+  return out;
+}
+
+// CDNA3 ISA, V_MQSAD_U32_U8: as above, of 32 bits, so that sources and result have two and four words.
+void four_masked_distances(Wave& w, const Instruction& i) {
+  Temporary ta, tb, low, high;
+  const u32* a = source_rows<u64>(w, i.from[0], ta);
+  const u32* b = source_rows<u32>(w, i.from[1], tb);
+  const u32(*c)[kLanes] = &w.v[i.from[2].index];
+  for (unsigned j = 0; j < kLanes; ++j) {
+    const u64 both = lane_get<u64>(a, j);
+    const auto sum = [&](unsigned k) { return masked_distance8(static_cast<u32>(both >> (8 * k)), b[j]) + c[k][j]; };
+    lane_put<u64>(low.words, j, sum(0) | u64{sum(1)} << 32);
+    lane_put<u64>(high.words, j, sum(2) | u64{sum(3)} << 32);
+  }
+  merge_rows(w.v[i.to[0].index], low.words, w.exec(), 2);
+  merge_rows(w.v[i.to[0].index + 2], high.words, w.exec(), 2);
+}
+
 const Row kRows[] = {
+    {"v_mqsad_u32_u8", Form::vector, "V:UuV", "valu.int32", four_masked_distances, ""},
     RPL_ROW(v_nop, ":", "valu.other", nothing),
     RPL_ROW(v_mov_b32, "u:u", "valu.other", (lanes<[](u32 a) { return a; }>)),
     RPL_ROW(v_mov_b64, "U:U", "valu.other", (lanes<[](u64 a) { return a; }>)),
@@ -230,6 +261,12 @@ const Row kRows[] = {
             (lanes<[](i32 a, i32 b, i32 c) { return middle(a, b, c); }>)),
     RPL_ROW(v_sad_u8, "u:uuu", "valu.int32",
             (lanes<[](u32 a, u32 b, u32 c) { return distance8(a, b) + c; }>)),
+    RPL_ROW(v_msad_u8, "u:uuu", "valu.int32",
+            (lanes<[](u32 a, u32 b, u32 c) { return masked_distance8(a, b) + c; }>)),
+    RPL_ROW(v_qsad_pk_u16_u8, "U:UuU", "valu.int32",
+            (lanes<[](u64 a, u32 b, u64 c) { return four_distances([](u32 x, u32 y) { return distance8(x, y); }, a, b, c); }>)),
+    RPL_ROW(v_mqsad_pk_u16_u8, "U:UuU", "valu.int32",
+            (lanes<[](u64 a, u32 b, u64 c) { return four_distances([](u32 x, u32 y) { return masked_distance8(x, y); }, a, b, c); }>)),
     RPL_ROW(v_sad_hi_u8, "u:uuu", "valu.int32",
             (lanes<[](u32 a, u32 b, u32 c) { return (distance8(a, b) << 16) + c; }>)),
     RPL_ROW(v_sad_u16, "u:uuu", "valu.int32",

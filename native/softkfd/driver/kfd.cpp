@@ -96,7 +96,8 @@ Kfd::Kfd(const Settings& settings, const std::function<void(const std::string&)>
   if (settings.emulator.empty()) {
     executors_.add(std::make_unique<HipBlitKernels>());
   } else {
-    executors_.add(std::make_unique<Emulator>(settings.emulator, log_, settings.sanitize));
+    const Emulator::Settings how{settings.emulator, settings.sanitize, settings.strict_decode, settings.deadline, settings.progress};
+    executors_.add(std::make_unique<Emulator>(how, log_, events_));
   }
   for (uint32_t gpu = 0; gpu < settings.gpus; ++gpu) {
     gpus_.push_back(std::make_unique<Gpu>(gpu, store_, events_, executors_, faults_, log_, refuse));

@@ -2,6 +2,7 @@
 // descriptors.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,6 +26,9 @@ struct Settings {
   std::vector<std::string> shadow_libraries;
   std::string emulator;  // the program rpl-emu; empty: kernels are run by native functions
   bool sanitize = false;  // by the emulator
+  bool strict_decode = false;
+  bool progress = false;
+  std::optional<std::chrono::steady_clock::time_point> deadline;
   std::string log;
 };
 

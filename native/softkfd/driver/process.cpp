@@ -6,12 +6,15 @@
 
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <iostream>
 #include <mutex>
+#include <optional>
 #include <sstream>
+#include <thread>
 
 #include "topology/device.h"
 
@@ -40,6 +43,26 @@ uint32_t wanted_gpus() {
   return gpus;
 }
 
+// Of this process and all that it starts, by the monotonic clock in ns.
+std::optional<std::chrono::steady_clock::time_point> deadline() {
+  const std::string text = variable("SOFTKFD_DEADLINE_NS");
+  int64_t end_ns = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), end_ns).ec != std::errc()) return std::nullopt;
+  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(end_ns));
+}
+
+// A launch that is too long ends by itself and says where; this is for programs that wait for something else.
+__attribute__((constructor)) void watch_time() {
+  constexpr int kLimit = 124;
+  constexpr auto kGrace = std::chrono::seconds(1);
+  const auto end = deadline();
+  if (!end) return;
+  std::thread([until = *end + kGrace] {
+    std::this_thread::sleep_until(until);
+    end_process("the time limit was reached, and no kernel was running that could be named", kLimit);
+  }).detach();
+}
+
 Settings settings_of_environment() {
   Settings settings;
   settings.gpus = wanted_gpus();
@@ -47,6 +70,9 @@ Settings settings_of_environment() {
   settings.log = variable("SOFTKFD_LOG");
   settings.emulator = variable("SOFTKFD_EMULATOR");
   settings.sanitize = !variable("SOFTKFD_SANITIZE").empty();
+  settings.strict_decode = !variable("SOFTKFD_STRICT_DECODE").empty();
+  settings.progress = !variable("SOFTKFD_PROGRESS").empty();
+  settings.deadline = deadline();
   std::istringstream shadows(variable("SOFTKFD_SHADOWS"));
   for (std::string file; std::getline(shadows, file, ':');) settings.shadow_libraries.push_back(file);
   return settings;

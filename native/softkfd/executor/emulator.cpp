@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -17,6 +18,7 @@
 #include "cli/lane_library.h"
 #include "executor/instruction_texts.h"
 #include "executor/kernel_name.h"
+#include "executor/progress.h"
 #include "machine/launch.h"
 #include "queue/packets.h"
 #include "sanitize/findings.h"
@@ -28,6 +30,8 @@ namespace {
 constexpr uint64_t kWidest = 16;
 // Exit code of a program in whose kernels the sanitizer found something.
 constexpr int kFound = 1;
+// And of one that was ended at its time limit.
+constexpr int kLimit = 124;
 
 // A code object as it lies in the GPU's memory, and what was decoded of one of its kernels.
 struct Decoded {
@@ -119,17 +123,22 @@ std::string place_of(const Decoded& decoded, const rpl_emu::LaunchResult& result
          std::to_string(result.lane) + (line.empty() ? "" : ", near \"" + line + "\"");
 }
 
+[[noreturn]] void end_process(const std::string& lines, int status) {
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, lines.data(), lines.size());
+  _exit(status);
+}
+
 [[noreturn]] void stop(const Decoded& decoded, const rpl_emu::LaunchResult& result, const PageTable& memory) {
   if (result.outcome == rpl_emu::Outcome::fault) {
     const auto access = result.write ? Access::kWrite : Access::kRead;
     [[maybe_unused]] const auto* reachable = memory.at(result.address, kWidest, access);  // throws GpuFault
   }
-  std::string reason = result.reason;
-  for (const uint64_t word : {result.where.pc, result.where.pc - 1}) {
-    const auto refused = decoded.program.refused.find(word);
-    if (refused != decoded.program.refused.end()) reason = refused->second;
+  const std::string what = result.reason + ", " + place_of(decoded, result);
+  if (result.outcome == rpl_emu::Outcome::limit) {
+    end_process("softkfd: " + result.reason + " in the kernel '" + decoded.kernel.name + "', " + place_of(decoded, result) + "\n", kLimit);
   }
-  throw Refusal(reason + ", " + place_of(decoded, result));
+  if (result.outcome == rpl_emu::Outcome::trap) throw KernelTrap(what);
+  throw Refusal(what);
 }
 
 std::string demangled(const std::string& name) {
@@ -141,13 +150,13 @@ std::string demangled(const std::string& name) {
 
 // Everything that was found in the launch, a line each; the program ends here.
 [[noreturn]] void end_with(const std::vector<rpl_emu::Finding>& findings, const Decoded& decoded) {
+  std::string lines;
   for (const auto& found : findings) {
-    std::string line = "softkfd: " + found.kind + " in " + decoded.kernel.name + " at \"" + text_at(decoded, found.pc) + "\"";
-    if (found.other_pc != found.pc) line += " and \"" + text_at(decoded, found.other_pc) + "\"";
-    line += ", " + group_of(found.group) + ", " + std::to_string(found.times) + " times\n";
-    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+    lines += "softkfd: " + found.kind + " in " + decoded.kernel.name + " at \"" + text_at(decoded, found.pc) + "\"";
+    if (found.other_pc != found.pc) lines += " and \"" + text_at(decoded, found.other_pc) + "\"";
+    lines += ", " + group_of(found.group) + ", " + std::to_string(found.times) + " times\n";
   }
-  _exit(kFound);
+  end_process(lines, kFound);
 }
 
 void write_launch(rpl_emu::Json& json, const Launch& launch, const Decoded& decoded) {
@@ -189,20 +198,37 @@ std::string line_of(const Launch& launch, const Decoded& decoded, uint64_t base,
 }  // namespace
 
 struct Emulator::Parts {
-  Parts(const std::string& program, const Log& where, bool look)
-      : log(where),
-        sanitize(look),
-        lanes(rpl_emu::load_lanes("", std::filesystem::path(program).parent_path().string())),
+  Parts(Settings how, const Log& where, Events& waited)
+      : settings(std::move(how)),
+        log(where),
+        events(waited),
+        lanes(rpl_emu::load_lanes("", std::filesystem::path(settings.program).parent_path().string())),
         table(lanes.lists),
-        disassembler(program) {}
+        disassembler(settings.program),
+        progress(settings.progress) {}
 
+  Settings settings;
   const Log& log;
-  bool sanitize;
+  Events& events;
   rpl_emu::LaneLibrary lanes;
   rpl_emu::OpcodeTable table;
   DisassemblerProcess disassembler;
+  Progress progress;
   std::mutex mutex;
+  std::map<uint32_t, rpl_emu::GlobalSync> syncs;  // by GPU
   std::map<uint64_t, std::shared_ptr<const Decoded>> known;  // by address of the descriptor
+
+  rpl_emu::GlobalSync* sync_of(uint32_t gpu) {
+    const std::scoped_lock lock(mutex);
+    return &syncs[gpu];
+  }
+
+  // 0: no limit.
+  [[nodiscard]] double seconds_left() const {
+    if (!settings.deadline) return 0;
+    const std::chrono::duration<double> left = *settings.deadline - std::chrono::steady_clock::now();
+    return std::max(left.count(), 1e-3);
+  }
 
   std::shared_ptr<const Decoded> decode(const Launch& launch, const LoadedCode& code, const PageTable& memory) {
     const std::scoped_lock lock(mutex);
@@ -218,14 +244,14 @@ struct Emulator::Parts {
     decoded->kernel = kernel_of(launch, code, memory);
     const InstructionTexts texts(disassembler);
     decoded->program = rpl_emu::LoadedObject(decoded->object, code.base)
-                           .decode(decoded->kernel, rpl_emu::Decoder(texts, table));
+                           .decode(decoded->kernel, rpl_emu::Decoder(texts, table, settings.strict_decode));
     found = decoded;
     return decoded;
   }
 };
 
-Emulator::Emulator(const std::string& program, const Log& log, bool sanitize)
-    : parts_(std::make_unique<Parts>(program, log, sanitize)) {}
+Emulator::Emulator(const Settings& settings, const Log& log, Events& events)
+    : parts_(std::make_unique<Parts>(settings, log, events)) {}
 Emulator::~Emulator() = default;
 
 bool Emulator::run(const Launch& launch, const PageTable& memory) {
@@ -237,7 +263,11 @@ bool Emulator::run(const Launch& launch, const PageTable& memory) {
     rpl_emu::GuestMemory own;
     uint8_t* packet = own.allocate(launch.packet.size());
     std::memcpy(packet, launch.packet.data(), launch.packet.size());
-    const auto ranges = ranges_of(memory, reinterpret_cast<uint64_t>(packet));
+    std::deque<std::vector<rpl_emu::Range>> ranges;  // older ones may be in use still
+    const auto reachable = [&] {
+      const auto& now = ranges.emplace_back(ranges_of(memory, reinterpret_cast<uint64_t>(packet)));
+      return rpl_emu::Ranges{now.data(), static_cast<uint32_t>(now.size()), true};
+    };
     rpl_emu::Placed placed;
     placed.entry = code->base + descriptor.entry;
     placed.kernarg = launch.kernarg;
@@ -247,12 +277,18 @@ bool Emulator::run(const Launch& launch, const PageTable& memory) {
     }
     placed.packet = reinterpret_cast<uint64_t>(packet);
     placed.queue = launch.queue_record;
-    placed.ranges = {ranges.data(), static_cast<uint32_t>(ranges.size()), true};
+    placed.ranges = reachable();
+    placed.ranges_now = reachable;
+    placed.sync = parts_->sync_of(launch.gpu);
+    placed.interrupt = [this](uint32_t data) { parts_->events.interrupt(data); };
     rpl_emu::Limits limits;
     limits.count_memory = parts_->log.open();
-    const auto findings = parts_->sanitize ? std::make_unique<rpl_emu::Findings>() : nullptr;
+    limits.seconds = parts_->seconds_left();
+    limits.total = &parts_->progress.instructions();
+    const auto findings = parts_->settings.sanitize ? std::make_unique<rpl_emu::Findings>() : nullptr;
     const auto result = rpl_emu::launch(placed, decoded->kernel, decoded->program, parts_->lanes.lists,
                                         sizes_of(launch, descriptor), limits, findings.get());
+    parts_->progress.launch_ended();
     if (result.outcome != rpl_emu::Outcome::ended) stop(*decoded, result, memory);
     if (findings && !findings->all().empty()) end_with(findings->all(), *decoded);
     if (parts_->log.open()) parts_->log.done_line(line_of(launch, *decoded, code->base, result, limits));

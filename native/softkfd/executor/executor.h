@@ -34,6 +34,12 @@ class Refusal : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A kernel that stopped itself: a failed assertion, for example.
+class KernelTrap : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 class Executor {
  public:
   Executor() = default;
@@ -41,7 +47,7 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // False when it does not know the kernel; throws GpuFault and Refusal.
+  // False when it does not know the kernel; throws GpuFault, KernelTrap and Refusal.
   virtual bool run(const Launch& launch, const PageTable& memory) = 0;
 };
 

@@ -133,6 +133,12 @@ void AqlQueue::launch(const KernelPacket& packet) {
     }
   } catch (const Refusal& refusal) {
     parts().refuse("the kernel '" + launch.kernel + "' can't run here: " + refusal.what());
+  } catch (const KernelTrap& trap) {
+    parts().log.line("trap gpu=" + std::to_string(launch.gpu) + " kernel=" + launch.kernel);
+    const std::string line = "softkfd: the kernel '" + launch.kernel + "': " + trap.what() + "\n";
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+    stop_with(kQueueTrap);
+    return;
   }
   if (parts().faults.lost_completion.now()) return;
   complete(packet.completion_signal, start);
@@ -156,12 +162,34 @@ void AqlQueue::log_barrier(const Packet& packet) const {
                         std::to_string(packet.barrier.completion_signal) + "}");
 }
 
-bool AqlQueue::profiling() const {
+template <typename T>
+T AqlQueue::of_record(size_t offset) const {
   const auto* record =
       reinterpret_cast<const std::byte*>(ring().read_index) - offsetof(QueueRecord, read_index);
-  uint32_t properties = 0;
-  std::memcpy(&properties, record + offsetof(QueueRecord, properties), sizeof(properties));
-  return (properties & kQueueProfiling) != 0;
+  T value{};
+  std::memcpy(&value, record + offset, sizeof(value));
+  return value;
+}
+
+bool AqlQueue::profiling() const {
+  return (of_record<uint32_t>(offsetof(QueueRecord, properties)) & kQueueProfiling) != 0;
+}
+
+// The runtime learns it from a signal of the queue's record; what is in the queue behind it never starts.
+void AqlQueue::stop_with(int64_t error) {
+  halt();
+  const auto address = of_record<uint64_t>(offsetof(QueueRecord, inactive_signal));
+  if (address == 0) return;
+  auto* signal = parts().memory.object<Signal>(address);
+  std::atomic_ref(signal->value).fetch_or(error);
+  wake(*signal);
+}
+
+void AqlQueue::wake(const Signal& signal) const {
+  if (signal.mailbox != 0) {
+    std::atomic_ref(*parts().memory.object<uint64_t>(signal.mailbox)).store(signal.event_id);
+  }
+  if (signal.event_id != 0) parts().events.set(signal.event_id);
 }
 
 void AqlQueue::complete(uint64_t signal_address, uint64_t start_ticks) const {
@@ -172,11 +200,9 @@ void AqlQueue::complete(uint64_t signal_address, uint64_t start_ticks) const {
     signal->end_ticks = std::max(gpu_ticks(), start_ticks + 1);
   }
   // The waiter may free the signal as soon as it sees the value.
-  const uint64_t mailbox = signal->mailbox;
-  const uint32_t event = signal->event_id;
+  const Signal before = *signal;
   std::atomic_ref(signal->value).fetch_sub(1);
-  if (mailbox != 0) std::atomic_ref(*parts().memory.object<uint64_t>(mailbox)).store(event);
-  if (event != 0) parts().events.set(event);
+  wake(before);
 }
 
 }  // namespace softkfd

@@ -24,7 +24,12 @@ class AqlQueue : public HardwareQueue {
   void launch(const KernelPacket& packet);
   void complete(uint64_t signal, uint64_t start_ticks) const;
   void log_barrier(const Packet& packet) const;
+  // Of the runtime's record of this queue.
+  template <typename T>
+  [[nodiscard]] T of_record(size_t offset) const;
   [[nodiscard]] bool profiling() const;
+  void stop_with(int64_t error);
+  void wake(const Signal& signal) const;
 
   struct Found {
     uint64_t limit = 0;  // packets before this index

@@ -46,6 +46,17 @@ bool Events::reset(uint32_t id) {
   return true;
 }
 
+void Events::interrupt(uint32_t data) {
+  constexpr uint32_t kKnown = 0xff;
+  const std::scoped_lock lock(mutex_);
+  for (auto& [id, event] : events_) {
+    if (event.type != EventType::kSignal || (id & kKnown) != (data & kKnown)) continue;
+    event.signalled = true;
+    ++event.age;
+  }
+  changed_.notify_all();
+}
+
 void Events::raise(const MemoryFault& fault) {
   const std::scoped_lock lock(mutex_);
   for (auto& [id, event] : events_) {

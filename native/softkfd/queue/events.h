@@ -28,6 +28,9 @@ class Events {
   bool destroy(uint32_t id);
   bool set(uint32_t id);
   bool reset(uint32_t id);
+  // By a kernel (S_SENDMSG), whose message holds no more than the low 8 bits of the event. Who is woken for another one
+  // looks at its signal and sleeps on.
+  void interrupt(uint32_t data);
   // To all who wait for memory faults.
   void raise(const MemoryFault& fault);
 

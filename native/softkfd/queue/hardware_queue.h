@@ -61,6 +61,8 @@ class HardwareQueue {
   [[nodiscard]] const GpuParts& parts() const { return parts_; }
   [[nodiscard]] const Ring& ring() const { return ring_; }
   [[nodiscard]] uint64_t doorbell() const { return std::atomic_ref(*ring_.doorbell).load(); }
+  // It takes no packet any more.
+  void halt() { halted_ = true; }
   // Sleeps so long, or until the queue is destroyed.
   void sleep(std::chrono::milliseconds time) const;
 

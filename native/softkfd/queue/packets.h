@@ -81,8 +81,12 @@ struct QueueRecord {
   uint64_t read_index;
   std::array<std::byte, 44> scratch;
   uint32_t properties;
+  std::array<uint32_t, 2> reserved3;
+  uint64_t inactive_signal;  // other than 0: the queue stopped, and why
 };
 constexpr uint32_t kQueueProfiling = 1U << 3;
+// ROCR-Runtime, amd_aql_queue.cpp, DynamicQueueEventsHandler: a trap that no debugger takes.
+constexpr int64_t kQueueTrap = 0x80000000;
 
 struct KernelDescriptor {
   uint32_t group_bytes;
@@ -100,7 +104,7 @@ static_assert(sizeof(Packet) == 64);
 static_assert(sizeof(Signal) == 64 && offsetof(Signal, event_id) == 24 &&
               offsetof(Signal, start_ticks) == 32);
 static_assert(offsetof(QueueRecord, write_index) == 56 && offsetof(QueueRecord, read_index) == 128);
-static_assert(offsetof(QueueRecord, properties) == 180);
+static_assert(offsetof(QueueRecord, properties) == 180 && offsetof(QueueRecord, inactive_signal) == 192);
 static_assert(sizeof(KernelDescriptor) == 64 && offsetof(KernelDescriptor, entry_offset) == 16);
 
 }  // namespace softkfd

@@ -76,8 +76,44 @@ KERNEL(64) grid_barrier(unsigned* count, unsigned* out, unsigned groups) {
   SYNC();
   if (T == 0) out[G] = *(volatile unsigned*)count;
 }
+// The same twice by the GPU's barrier for all waves, here of one wave in each workgroup.
+KERNEL(64) gws_barrier(unsigned* count, unsigned* out, unsigned waves) {
+  if (G == 0) {
+    __builtin_amdgcn_ds_gws_init(waves - 1, 0);
+    if (T == 0) __hip_atomic_store(count + 1, 1u, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+  }
+  while (!__hip_atomic_load(count + 1, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT)) __builtin_amdgcn_s_sleep(1);
+  for (unsigned round = 0; round < 2; ++round) {
+    if (T == 0) __hip_atomic_fetch_add(count, 1u, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+    __builtin_amdgcn_ds_gws_barrier(waves - 1, 0);
+    if (T == 0) out[round * waves + G] = *(volatile unsigned*)count;
+    __builtin_amdgcn_ds_gws_barrier(waves - 1, 0);
+  }
+}
 KERNEL(64) endless(volatile int* stop) { while (!*stop) {} }
 KERNEL(64) wild(int* p) { p[(long)T << 40] = 1; }
+// Sums in each direction of MODE's bits for floats, a double beside, and to the nearest again.
+KERNEL(64) directions(float a, float b, double c, double d, float* sums, double* twice) {
+  float x = a;
+  asm volatile("" : "+v"(x));
+  __builtin_amdgcn_s_setreg(1 | 1 << 11, 1);
+  sums[0] = x + b;
+  __builtin_amdgcn_s_setreg(1 | 1 << 11, 2);
+  asm volatile("" : "+v"(x));
+  sums[1] = x + b;
+  __builtin_amdgcn_s_setreg(1 | 1 << 11, 3);
+  asm volatile("" : "+v"(x));
+  sums[2] = x + b;
+  twice[0] = c + d;
+  __builtin_amdgcn_s_setreg(1 | 1 << 11, 0);
+  asm volatile("" : "+v"(x));
+  sums[3] = x + b;
+}
+// The instruction is as long as two words, and what lies behind it is found all the same.
+KERNEL(64) seldom(int* p, int way) {
+  if (way != 0) asm volatile("v_cvt_pkaccum_u8_f32 v4, v6, v8" : : : "v4");
+  p[T] = 7;
+}
 KERNEL(64) no_such_instruction(int* p) { asm volatile("s_sendmsg sendmsg(MSG_GET_DOORBELL)"); *p = 1; }
 KERNEL(128) race(int* out) {
   __shared__ int a[128];

@@ -199,7 +199,7 @@ def test_a_model_takes_the_place_of_a_measurement_only_where_it_is_asked_for(rpl
 
 
 def test_every_unit_counts_for_the_issue_cycles():
-    from rpl_emu.programs.collector import IssueCycles, issue_cycles
+    from rpl_emu.issue_cycles import IssueCycles, issue_cycles
 
     passes = {"vector": 100, "scalar": 20, "memory": 8}
     assert issue_cycles({"modelled": {"issue_passes": passes, "simds": 4}}) == 4 * 128 / 4

@@ -9,7 +9,7 @@ from rpl_gfx942 import plugin
 
 
 def test_the_hooks_give_models_and_detection(agent):
-    assert plugin.RPL_API == 1
+    assert plugin.RPL_API == 2
     assert [model.name for model in plugin.rpl_device_models()] == ["mi300x", "mi300a", "mi325x", "mi308x"]
     assert plugin.rpl_detect_device((agent(chip_id=29856, compute_units=228),)).name == "mi300a"
     assert plugin.rpl_detect_device((agent(architecture="gfx1100"),)) is None

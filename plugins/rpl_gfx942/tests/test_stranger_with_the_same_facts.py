@@ -32,7 +32,7 @@ def _under_its_old_name(agent):
 def stranger():
     """A plugin that describes the same GPUs under the name of another architecture."""
     module = ModuleType("stranger")
-    module.RPL_API = 1
+    module.RPL_API = 2
 
     @hookimpl
     def stranger_models():

@@ -8,7 +8,7 @@ PLUGIN = """
 from rpl_core import hookimpl
 from rpl_core.interfaces.section import Paragraph, ReportSection, Table
 
-RPL_API = 1
+RPL_API = 2
 
 class Caches(ReportSection):
     name, summary, title = "caches", "What caches did.", "Caches of <all> kernels"

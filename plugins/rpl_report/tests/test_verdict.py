@@ -222,7 +222,7 @@ PLUGIN = """
 from rpl_core import hookimpl
 from rpl_core.interfaces.section import Claim, Place, ReportSection
 
-RPL_API = 1
+RPL_API = 2
 
 class Traced(ReportSection):
     name, summary, title = "traced", "a claim", "Traced"

@@ -12,6 +12,7 @@ import pytest
 
 from rpl_core.errors import BadDataError
 from rpl_selftest.archive import document_in, read_archive, scrubber, write_archive
+from rpl_selftest.bench import Bench
 from rpl_selftest.contract import LinePart, SelftestDocument
 from rpl_selftest.kept import KeptResult, keep, read_kept
 from rpl_selftest.page import html_page
@@ -81,6 +82,35 @@ def test_names_and_places_of_a_machine_are_taken_out(monkeypatch, tmp_path):
     assert scrubbed("Secretive@queenbee.example.org") == "...@..."
     assert scrubbed(f"no {tmp_path}/work/x, /home/secretive/y; queenbee: 3") == "no .../x, .../y; ...: 3"
     assert scrubbed("the queenbees of secretively") == "the queenbees of secretively"
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        (
+            "srun --nodelist=queenbee,queenbee-2 rocprofv3 -d /home/secretive/out -- /home/other/app",
+            "srun --nodelist=...,...-2 rocprofv3 -d .../out -- .../app",
+        ),
+        (
+            "[rocprofv3] output: /data/queenbee.intra.example.org/31415_results.db",
+            "[rocprofv3] output: /data/.../31415_results.db",
+        ),
+        ("QUEENBEE:/scratch/SECRETIVE/x_secretive_y", "...:/scratch/.../x_..._y"),
+        ("HIP_API_TOKEN=hunter2-token and 'hunter2-token'", "HIP_API_TOKEN=... and '...'"),
+        ("cd '/Users/somebody'; ls \"/home/else where\"", "cd '...'; ls \"... where\""),
+    ],
+)
+def test_names_inside_command_lines_and_output_of_others(monkeypatch, said, left):
+    monkeypatch.setattr("socket.gethostname", lambda: "queenbee")
+    monkeypatch.setenv("USER", "secretive")
+    monkeypatch.setenv("HIP_API_TOKEN", "hunter2-token")
+    assert scrubber()(said) == left
+
+
+def test_a_name_that_is_cut_off_leaves_no_part_of_itself(monkeypatch, rpl_host, tmp_path):
+    monkeypatch.setattr("socket.gethostname", lambda: "queenbee")
+    bench = Bench(folder=tmp_path, host=rpl_host(), scrubbed=scrubber())
+    assert "quee" not in bench.shown("x" * 36 + " queenbee is down", 40)
 
 
 def test_administrators_and_short_names_leave_words_alone(monkeypatch):

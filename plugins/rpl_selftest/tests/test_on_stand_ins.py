@@ -11,13 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from rpl_selftest import checks
+from rpl_selftest.bench import TRACED
+from rpl_selftest.checks import candidates
+
 CAPTURE = Path(__file__).parents[3] / "examples" / "captures" / "attention_values"
-#: What the stand-in can show; captures, clocks and thread traces need more than it has.
+#: What the stand-in can show; captures and clocks need more than it has.
 SHOWN = {
     *("known-work", "launches", "times", "overhead-timing", "overhead-counters"),
     *("counters-waves", "counters-instructions", "counters-flops", "counters-bytes", "registers"),
-    *("candidates-null", "candidates-delayed", "left-processes", "left-files"),
+    *("left-processes", "left-files"),
 }
+CANDIDATES = {"candidates-null", "candidates-delayed"}
+SAMPLED = {"thread-trace", "overhead-trace", "pc-samples", "samples-and-trace", "overhead-samples"}
 NEED_A_GPU = {"doctor", "isolate", "replay", "replay-compare", "left-clocks"}
 
 
@@ -40,8 +46,28 @@ def slower_clock(model):
     model["nominal_ns"] = round(model["nominal_ns"] * 1.01)
 
 
-def test_faults_are_refuted_by_their_lines_and_the_rest_is_confirmed(machine):
+@pytest.fixture
+def only(monkeypatch):
+    """``only("times", ...)`` leaves those checks; ``only(without=...)`` all but some."""
+
+    def leave(*names, without=()):
+        every = checks.all_checks()
+        kept = tuple(one for one in every if one.name not in without and (not names or one.name in names))
+        monkeypatch.setattr(checks, "all_checks", lambda: kept)
+
+    return leave
+
+
+@pytest.fixture
+def few_candidates(monkeypatch):
+    """As many with --full as with --quick: a process run takes a second here."""
+    monkeypatch.setattr(candidates, "_NULL", (3, 3))
+    monkeypatch.setattr(candidates, "_DELAYED", (2, 2))
+
+
+def test_faults_are_refuted_by_their_lines_and_the_rest_is_confirmed(machine, only):
     """Times that are off by 1 %, and wrong counters of one block."""
+    only(without=CANDIDATES)
 
     def both(model):
         wrong_bytes(model)
@@ -51,7 +77,8 @@ def test_faults_are_refuted_by_their_lines_and_the_rest_is_confirmed(machine):
     lines, document = machine.selftest(exit_code=1)
     assert names(lines, "refuted") == {"times", "counters-bytes"}
     assert names(lines, "confirmed") == SHOWN - {"times", "counters-bytes"}
-    assert names(lines, "not possible") == NEED_A_GPU
+    assert names(lines, "not possible") == {*NEED_A_GPU, "counters-testbed"}
+    assert lines["counters-testbed"]["found"] == "the folder of programs holds none of the testbed"
     assert "(+1.000%)" in lines["times"]["found"]
     assert lines["counters-bytes"]["found"].endswith(" of 536,870,912 bytes (110.00%)")
     assert document["verdict"] == "refuted"
@@ -59,13 +86,82 @@ def test_faults_are_refuted_by_their_lines_and_the_rest_is_confirmed(machine):
 
 
 @pytest.mark.long
-def test_a_machine_where_all_is_right(machine):
+@pytest.mark.timeout(1200)
+def test_a_machine_where_all_is_right(machine, built_gemm, few_candidates):
+    machine.add_testbed(built_gemm)
+    machine.serve_trace()
     lines, document = machine.selftest("--full", exit_code=75)
-    assert names(lines, "confirmed") == {*SHOWN, "overhead-calls", "pc-samples"}
-    assert names(lines, "not possible") == {*NEED_A_GPU, "ceilings", "thread-trace"}
+    right = {*SHOWN, *CANDIDATES, *SAMPLED, "overhead-calls", "counters-testbed"}
+    assert names(lines, "confirmed") == right
+    assert names(lines, "not possible") == {*NEED_A_GPU, "ceilings"}
     assert document["verdict"] == "no verdict"  # the doctor knows that there is no GPU
-    assert lines["candidates-null"]["figures"]["candidates"] == 60
-    assert lines["candidates-delayed"]["figures"]["candidates"] == 20
+    assert lines["candidates-null"]["figures"]["candidates"] == 3
+    assert lines["candidates-delayed"]["figures"]["gain"] == pytest.approx(5 / 105, abs=1e-4)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_gain_that_is_not_there_is_refuted_by_its_line(machine, only, few_candidates):
+    """The base has more steps and takes no longer: something is timed that is not the kernel."""
+    only("times", *CANDIDATES)
+    machine.plant(delay=1.0)
+    lines, _ = machine.selftest(exit_code=1)
+    assert names(lines, "refuted") == {"candidates-delayed"}
+    assert lines["candidates-delayed"]["found"].startswith("0 of 2 accepted, at least 1 must be")
+
+
+@pytest.mark.long
+def test_a_fault_of_one_block_is_refuted_by_the_testbed(machine, only, built_gemm):
+    def banked(model):
+        model["work"]["lds_per_wave"] *= 2
+
+    only("counters-testbed", "counters-instructions", "times")
+    machine.add_testbed(built_gemm, banked)
+    lines, _ = machine.selftest(exit_code=1)
+    assert names(lines, "refuted") == {"counters-testbed"}
+    assert lines["counters-testbed"]["found"].startswith("SQ_INSTS_LDS of gemm_tiled: ")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("trace", "refuted", "found"),
+    [
+        ({"fmas": TRACED.iterations - 1}, "thread-trace", "65,535 of 65,536 FMAs in 1 traced waves"),
+        ({"vector_cycles": 12}, "samples-and-trace", "(samples and trace)"),
+    ],
+)
+def test_a_trace_that_is_wrong_is_refuted_by_its_line(machine, only, trace, refuted, found):
+    """It lost an instruction; or its cycles are others than where the samples are."""
+    only(*SAMPLED)
+    machine.serve_trace(**trace)
+    lines, _ = machine.selftest("--full", exit_code=1)
+    assert names(lines, "refuted") == {refuted}
+    assert names(lines, "confirmed") == SAMPLED - {refuted}
+    assert found in lines[refuted]["found"]
+
+
+@pytest.mark.long
+def test_collectors_that_slow_the_kernel_are_refuted_by_their_lines(machine, only):
+    program = (machine.programs / "known_work").read_text()
+    assert "time_ns + 6000" in program
+    slowed = "(2.5 if 'traced.times' in sys.argv[4] else 1.2 if 'sampled.times' in sys.argv[4] else 1)"
+    program = program.replace("time_ns + 6000", f"round((time_ns + 6000) * {slowed})")
+    (machine.programs / "known_work").write_text(program)
+    only(*SAMPLED, "overhead-timing")
+    machine.serve_trace()
+    lines, _ = machine.selftest("--full", exit_code=1)
+    assert names(lines, "refuted") == {"overhead-trace", "overhead-samples"}
+    assert "(+150.00%)" in lines["overhead-trace"]["found"]
+    assert "(+20.00%)" in lines["overhead-samples"]["found"]
+
+
+@pytest.mark.long
+def test_without_a_decoder_nothing_about_traces_is_confirmed(machine, only):
+    about_it = {"thread-trace", "overhead-trace", "samples-and-trace"}
+    only(*about_it, "overhead-samples")
+    lines, _ = machine.selftest("--full", exit_code=0)
+    assert names(lines, "not possible") == about_it
+    assert "no trace decoder was found" in lines["overhead-trace"]["found"]
 
 
 @pytest.mark.long
@@ -80,7 +176,7 @@ def test_a_wrong_count_of_one_class_is_refuted_by_what_counts_it(machine):
 def test_a_collector_that_hangs_confirms_nothing_and_is_ended(machine):
     machine.monkeypatch.setenv("RPL_STANDIN_MISBEHAVE", "hang")
     lines, document = machine.selftest("--time-limit", 2, exit_code=75)
-    about_it = {*SHOWN} - {"known-work", "left-processes", "left-files"}
+    about_it = {*SHOWN, *CANDIDATES} - {"known-work", "left-processes", "left-files"}
     assert about_it <= names(lines, "not possible")
     assert "did not end within 2 s" in lines["times"]["found"]
     assert {"left-processes", "left-files"} <= names(lines, "confirmed")
@@ -207,6 +303,7 @@ def test_the_emulated_device_from_the_source_of_the_program(rpl_cli, tmp_path, m
     document = rpl_cli("selftest", *words).assert_exit(75).json()
     lines = {line["check"]: line for line in document["lines"]}
     counted = {"launches", "counters-waves", "counters-instructions", "counters-flops", "registers"}
+    counted |= {"counters-testbed"}
     replayed = {"isolate", "replay", "replay-compare"}
     left = {"left-processes", "left-files"}
     assert names(lines, "confirmed") == {"doctor", "known-work"} | counted | replayed | left

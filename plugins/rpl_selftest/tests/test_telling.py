@@ -32,13 +32,17 @@ def kept(path, *, origin="synthetic", refuted=("times", "counters-bytes"), devic
     path.write_text(json.dumps({"schema_version": "1.0", "devices": {device: entry}}))
 
 
-def test_the_doctor_names_it(settings):
-    assert SelftestCheck().check().fact == "no self-test of this machine: rpl selftest"
+def test_the_doctor_names_it_where_there_was_one(settings, rpl_cli):
+    def listed():
+        return json.loads(rpl_cli("doctor", "--json").stdout)
+
+    assert "selftest" not in listed()
     kept(settings, origin="measured")
     report = SelftestCheck().check()
     assert report.status.value == "broken"
     told = "selftest of this machine: 2 refuted (times, counters-bytes), mi300x, 2026-11-26"
     assert report.fact == told
+    assert listed()["selftest"]["found"] == told
     kept(settings, origin="measured", refuted=())
     assert SelftestCheck().check().status.value == "ok"
     kept(settings)
@@ -62,8 +66,10 @@ def test_documents_of_the_device_name_it_and_figures_stay(settings, rpl_cli, rpl
     (one,) = [d for d in named["diagnostics"] if d["code"] == "selftest.refuted"]
     assert one["fact"].startswith("selftest of this machine: 2 refuted (times, counters-bytes)")
     assert one["count"] == 2
+    assert named["provenance"]["remarks"] == [one["fact"]]
+    assert plain["provenance"]["remarks"] == []
     for document in (plain, named):
-        del document["diagnostics"]
+        del document["diagnostics"], document["provenance"]["remarks"]
         document["provenance"]["plugins"] = [
             p for p in document["provenance"]["plugins"] if "selftest" not in p
         ]
@@ -72,6 +78,24 @@ def test_documents_of_the_device_name_it_and_figures_stay(settings, rpl_cli, rpl
         kept(settings, **{"origin": plain["provenance"]["origin"], **other})
         told = profile(rpl_cli, recording, tmp_path / f"other-{number}")
         assert not [d for d in told["diagnostics"] if d["code"].startswith("selftest")]
+        remarks = [remark.partition(",")[0] for remark in told["provenance"]["remarks"]]
+        assert remarks == (["selftest of this machine: nothing refuted"] if "refuted" in other else [])
+
+
+def test_every_document_and_the_page_name_it(settings, rpl_cli, rpl_make_rocpd, tmp_path):
+    kept(settings)
+    out = tmp_path / "run"
+    profile(rpl_cli, rpl_make_rocpd([("k", 0, 1000)]), out)
+    for name in ("profile", "roofline", "dag", "analysis"):
+        (remark,) = json.loads((out / f"{name}.json").read_text())["provenance"]["remarks"]
+        assert remark.startswith("selftest of this machine: 2 refuted (times, counters-bytes), mi300x")
+    rpl_cli("report", out, "--format", "html", "-o", tmp_path / "page.html").assert_ok()
+    assert remark in (tmp_path / "page.html").read_text()
+
+
+def test_the_schema_of_its_document_is_printed(rpl_cli):
+    schema = rpl_cli("schema", "selftest").assert_ok().json()
+    assert set(schema["required"]) >= {"verdict", "lines", "origin", "device"}
 
 
 def test_a_broken_file_is_told_and_breaks_nothing(settings, rpl_cli, rpl_make_rocpd, tmp_path):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
 
-RPL_API = 1
+RPL_API = 2
 _SETTINGS = "plugins.measured-ceilings"
 RPL_SETTINGS = (
     PluginSetting(f"{_SETTINGS}.file", SettingKind.VALUE, "results of a benchmark, which are only read"),

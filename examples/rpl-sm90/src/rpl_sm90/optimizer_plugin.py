@@ -9,7 +9,7 @@ from rpl_core import hookimpl
 if TYPE_CHECKING:
     from rpl_optimize.interfaces.builder import BuildSystem
 
-RPL_API = 1
+RPL_API = 2
 
 
 @hookimpl(optionalhook=True)  # without rpl-optimize nobody asks

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rpl_core.model.device import DeviceModel
     from rpl_core.model.trace import Agent
 
-RPL_API = 1
+RPL_API = 2
 
 
 @hookimpl

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.document import DocumentContract
     from rpl_core.interfaces.options import CommandOption
 
-RPL_API = 1
+RPL_API = 2
 
 
 @hookimpl

@@ -83,7 +83,7 @@ _PLUGIN = """
 from rpl_analysis.interfaces import Advice, Comparison, Condition, Rule
 from rpl_core import hookimpl
 
-RPL_API = 1
+RPL_API = 2
 
 @hookimpl
 def rpl_classifier_rules():

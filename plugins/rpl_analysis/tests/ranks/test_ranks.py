@@ -163,7 +163,7 @@ _PLUGIN = """
 from rpl_analysis.interfaces import CollectiveRule, CollectiveWait
 from rpl_core import hookimpl
 
-RPL_API = 1
+RPL_API = 2
 
 @hookimpl
 def rpl_collective_rules():

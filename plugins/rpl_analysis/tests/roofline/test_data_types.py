@@ -63,7 +63,7 @@ def documents(rpl_host):
             counter_map=counter_map,
         )
         module = ModuleType("made_up_device")
-        module.RPL_API = 1
+        module.RPL_API = 2
         module.rpl_device_models = hookimpl(lambda: (device,), specname="rpl_device_models")
         module.rpl_detect_device = hookimpl(lambda agents: device, specname="rpl_detect_device")
         counters = {"MATRIX_OPS": 1200.0, "REQUESTS": 1000.0}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.section import ReportSection
 
-RPL_API = 1
+RPL_API = 2
 #: Their limits and defaults stand in ``rpl_att.settings``.
 RPL_SETTINGS = (
     PluginSetting("plugins.att.target-cu", SettingKind.VALUE, "compute unit that is traced"),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.analyzer import Analyzer
     from rpl_core.interfaces.options import CommandOption
 
-RPL_API = 1
+RPL_API = 2
 
 
 @hookimpl

@@ -177,27 +177,3 @@ class HistoryDocument(Document):
     entries: tuple[HistoryEntry, ...]
     application: tuple[HistoryItem, ...] = ()
     kernels: tuple[HistoryItem, ...] = ()
-
-
-class Observation(Part):
-    """One process run of an interleaved comparison, in the order of execution."""
-
-    pair: int  # from 0; -1 for the discarded warm-up
-    side: Literal["base", "new"]
-    run: str  # name of the pass in the side's run directory
-    complete: bool
-
-
-class ComparisonManifest(Part):
-    """``comparison.json``: what an interleaved comparison ran, kept true at every moment."""
-
-    schema_version: str = Field(default="1.0", pattern=r"^1\.[0-9]+$")
-    tool_version: str
-    state: Literal["running", "complete", "incomplete"]
-    reason: str | None = None
-    created_utc: str
-    base_command: tuple[str, ...]
-    new_command: tuple[str, ...]
-    looks: tuple[int, ...]
-    seed: int | None = None  # of the order of the pairs; null: base and new took turns (older versions)
-    observations: tuple[Observation, ...] = ()

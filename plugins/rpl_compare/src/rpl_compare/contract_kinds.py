@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from rpl_core.interfaces.document import DocumentContract
 
 if TYPE_CHECKING:
-    from rpl_compare.contract import CompareDocument, ComparisonManifest, HistoryDocument
+    from rpl_compare.contract import CompareDocument, HistoryDocument
+    from rpl_measure.manifest import ComparisonManifest
 
 
 class CompareContract(DocumentContract):
@@ -25,7 +26,7 @@ class ComparisonContract(DocumentContract):
     summary = "the manifest of an interleaved comparison"
 
     def model(self) -> type[ComparisonManifest]:
-        from rpl_compare.contract import ComparisonManifest
+        from rpl_measure.manifest import ComparisonManifest
 
         return ComparisonManifest
 

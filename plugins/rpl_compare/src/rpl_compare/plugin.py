@@ -9,7 +9,7 @@ from rpl_core import hookimpl
 if TYPE_CHECKING:
     from rpl_core.interfaces.document import DocumentContract
 
-RPL_API = 1
+RPL_API = 2
 
 
 @hookimpl

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from rpl_compare.comparison.history import Series, judge_series
-from rpl_compare.comparison.model import CompareRule, ItemKey, Kind, Verdict
+from rpl_compare.comparison.model import CompareRule, Verdict
 from rpl_compare.contract import HistoryDocument
+from rpl_measure.samples import ItemKey, Kind
 
 pytestmark = pytest.mark.usefixtures("synthetic_counts")
 

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from rpl_compare.comparison.interleaved import (
+from rpl_core.errors import ApplicationError, BadDataError, InterruptedRunError, NoVerdictError, UsageError
+from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
+from rpl_core.model.trace import TraceRole
+from rpl_measure.interleaved import (
     MOST_REPEATED_PAIRS,
     MeasureRequest,
     measure_pairs,
     open_pairs,
 )
-from rpl_compare.comparison.manifest import complete_pairs, read_manifest, repeated_pairs
-from rpl_core.errors import ApplicationError, BadDataError, InterruptedRunError, NoVerdictError, UsageError
-from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
-from rpl_core.model.trace import TraceRole
+from rpl_measure.manifest import complete_pairs, read_manifest, repeated_pairs
 from rpl_testkit.recordings import RocpdBuilder
 
 NOISE = (0, 300, -200, 100, -300, 250, -150, 50)
@@ -277,7 +277,7 @@ def test_drift_that_fools_unpaired_runs_cancels_in_pairs(measure, rpl_cli, tmp_p
 
 def test_no_pair_starts_after_the_total_time(measure, monkeypatch) -> None:
     clock = iter(range(0, 10_000, 4))
-    monkeypatch.setattr("rpl_compare.comparison.interleaved.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("rpl_measure.interleaved.time.monotonic", lambda: next(clock))
     measured = measure(ScriptedCollector(), total_time_s=10.0)
     assert measured.out_of_time
     assert measured.pairs == 2  # asked at 4 s and 8 s, over at 12 s
@@ -285,7 +285,7 @@ def test_no_pair_starts_after_the_total_time(measure, monkeypatch) -> None:
 
 def test_a_total_time_that_the_warm_up_eats_gives_no_verdict(measure, monkeypatch) -> None:
     clock = iter(range(0, 10_000, 20))
-    monkeypatch.setattr("rpl_compare.comparison.interleaved.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("rpl_measure.interleaved.time.monotonic", lambda: next(clock))
     with pytest.raises(NoVerdictError, match="warm-up"):
         measure(ScriptedCollector(), total_time_s=10.0)
 

@@ -6,16 +6,9 @@ import pytest
 
 from rpl_compare.comparison.evidence import unpaired_evidence
 from rpl_compare.comparison.judging import Question, decide, judge_items
-from rpl_compare.comparison.model import (
-    CompareRule,
-    KernelObservation,
-    Kind,
-    Method,
-    Outcome,
-    RunObservation,
-    Verdict,
-)
+from rpl_compare.comparison.model import CompareRule, Method, Outcome, Verdict
 from rpl_compare.comparison.pairs import is_settled
+from rpl_measure.samples import KernelObservation, Kind, RunObservation
 
 RULE = CompareRule()
 WIGGLE = (0, 3, -2, 1, -3, 2, -1, 4)

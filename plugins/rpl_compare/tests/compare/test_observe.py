@@ -6,7 +6,6 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_compare.comparison.comparable import check_comparable
 from rpl_compare.comparison.compare import (
     CompareRequest,
     compare_pairs,
@@ -14,13 +13,14 @@ from rpl_compare.comparison.compare import (
     compare_unpaired,
 )
 from rpl_compare.comparison.judging import EXIT_CODES
-from rpl_compare.comparison.model import CompareRule, ItemKey, Kind, Method, Outcome, Statistic, Verdict
-from rpl_compare.comparison.samples import observe, observe_process, samples_of
-from rpl_compare.comparison.side import Loaded, make_side
+from rpl_compare.comparison.model import CompareRule, Method, Outcome, Verdict
 from rpl_core.contracts.common import ArtefactDoc
 from rpl_core.errors import DeviceMismatchError, NoVerdictError
 from rpl_core.model.origin import Origin
 from rpl_core.model.recording import Recording
+from rpl_measure.comparable import check_comparable
+from rpl_measure.samples import ItemKey, Kind, Statistic, observe, observe_process, samples_of
+from rpl_measure.side import Loaded, make_side
 from rpl_testkit.traces import TracedDispatch, make_trace, mi300x_agent
 
 _UNKNOWN_GPU = "{} does not say which GPU it ran on, so equal devices can't be checked"

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from rpl_compare.comparison.evidence import paired_evidence, unpaired_evidence
 from rpl_compare.comparison.judging import excludes_regression, judge
-from rpl_compare.comparison.model import CompareRule, Evidence, Method, Sample, Verdict
+from rpl_compare.comparison.model import CompareRule, Evidence, Method, Verdict
+from rpl_measure.samples import Sample
 
 RULE = CompareRule()  # 3 %, alpha 0.01
 METHOD = Method(paired=False, alpha=0.01)

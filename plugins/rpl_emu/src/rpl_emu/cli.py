@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from rpl_emu.native_program import Answer
 
 _FILE = click.Path(path_type=Path)
+_STRICT = click.option(
+    "--strict-decode",
+    is_flag=True,
+    help="Refuse a kernel with an instruction that is not offered before it runs, not when it is reached.",
+)
 
 
 @click.group("emu")
@@ -58,10 +63,11 @@ def emu() -> None:
 @click.option(
     "--model-caches", is_flag=True, help="Model the traffic between caches and memory (one thread)."
 )
+@_STRICT
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def launch(context: click.Context, /, code_object: Path, as_json: bool, **flags: Any) -> int:
-    """Run a kernel of CODE_OBJECT. Instructions that are not known are refused before anything runs.
+    """Run a kernel of CODE_OBJECT. An instruction that is not offered is refused when it is reached.
 
     \b
     rpl emu launch k.hsaco --kernel vadd --grid 1024 --block 256 \\
@@ -105,6 +111,7 @@ class _LaunchOptions:
     seed: int
     sanitize: bool
     model_caches: bool
+    strict_decode: bool
 
     def words(self, code_object: Path) -> list[str]:
         """For the native program."""
@@ -119,6 +126,7 @@ class _LaunchOptions:
         for argument in self.arguments:
             words += ["--arg", argument]
         words += ["--sanitize"] if self.sanitize else []
+        words += ["--strict-decode"] if self.strict_decode else []
         return words + (["--model-caches"] if self.model_caches else [])
 
 
@@ -151,9 +159,20 @@ def _print_launch(output: Output, answer: Answer) -> None:
 )
 @click.option("--gpus", type=click.IntRange(1, 2), default=1, help="How many GPUs the program finds.")
 @click.option("--sanitize", is_flag=True, help="End with 1 after a launch with a race or an unwritten read.")
+@_STRICT
+@click.option(
+    "--time-limit", type=click.FloatRange(0, min_open=True), help="Seconds, after which it ends with 124."
+)
 @click.pass_context
 def run(
-    context: click.Context, command: tuple[str, ...], runtime: Path | None, gpus: int, *, sanitize: bool
+    context: click.Context,
+    command: tuple[str, ...],
+    runtime: Path | None,
+    gpus: int,
+    time_limit: float | None,
+    *,
+    sanitize: bool,
+    strict_decode: bool,
 ) -> None:
     """Run a HIP or HSA program with no GPU: its real runtime, and its real kernels in the emulator.
 
@@ -163,20 +182,29 @@ def run(
     Output and exit code are the program's. A kernel with an instruction that is not offered ends it with
     69. Nothing is measured: times that the program takes are those of this machine's CPU. With --sanitize
     a launch with a race, or that reads registers or LDS that nobody wrote, ends the program with 1.
+
+    At a terminal a line tells how far it is. With --time-limit a
+    program that takes longer ends with 124 and says in which kernel, at which instruction.
     """
     import os
     import sys
+    import time
 
     from rpl_core.process.launch import require_program
     from rpl_emu.programs.software_gpu import find_runtime, launcher_words
 
-    del context
     require_program(command)
-    words = [*launcher_words(find_runtime(command, runtime), sanitize=sanitize), *command]
+    found = find_runtime(command, runtime)
+    words = [*launcher_words(found, sanitize=sanitize, strict_decode=strict_decode), *command]
+    settings = {"SOFTKFD_GPUS": str(gpus)}
+    if time_limit is not None:
+        settings["SOFTKFD_DEADLINE_NS"] = str(time.monotonic_ns() + int(time_limit * 1e9))
+    if not session_of(context).output.silent:
+        settings["SOFTKFD_PROGRESS"] = "1"
     # The program takes rpl's place: signals, terminal, exit code and standard output are its own.
     if sys.stdout is not None:
         os.dup2(sys.stdout.fileno(), 1)
-    os.execve(words[0], words, {**os.environ, "SOFTKFD_GPUS": str(gpus)})  # noqa: S606
+    os.execve(words[0], words, {**os.environ, **settings})  # noqa: S606
 
 
 @emu.command("doctor")
@@ -195,6 +223,32 @@ def doctor(context: click.Context, as_json: bool) -> int:
             f"{document['opcodes']} opcodes of gfx942 on {document['cpu']}, "
             f"decoded by {document['disassembler']} ({document['library']})"
         )
+    return 0
+
+
+@emu.command("opcodes")
+@click.option("--refused", is_flag=True, help="Only those that are not offered.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def opcodes(context: click.Context, *, refused: bool, as_json: bool) -> int:
+    """List the opcodes of gfx942 that LLVM knows: whether they are offered, and why not.
+
+    A name counts once, whatever encodings it has. Of an offered opcode single modifiers may be refused.
+    """
+    from rpl_emu.native_program import call
+
+    output = session_of(context).output
+    document = call(["opcodes", "--known"], seconds=60).document
+    rows = [one for one in document["opcodes"] if not (refused and one["offered"])]
+    if as_json:
+        output.json({"schema_version": "1.0", **document, "opcodes": rows})
+        return 0
+    for one in rows:
+        said = one["why"] if not one["offered"] else one["note"] or ""
+        mark = "offered" if one["offered"] else "refused"
+        output.line(f"{one['opcode']:32} {','.join(one['encodings']):16} {mark}  {said}".rstrip())
+    offered = sum(one["offered"] for one in document["opcodes"])
+    output.line(f"{offered} of {len(document['opcodes'])} opcodes are offered ({document['disassembler']})")
     return 0
 
 

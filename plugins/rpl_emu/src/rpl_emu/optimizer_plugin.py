@@ -1,4 +1,4 @@
-"""What rpl-emu offers to the optimizer: a plugin of its own, for where that is installed."""
+"""What rpl-emu offers to the optimizer, which need not be installed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rpl_core import hookimpl
 if TYPE_CHECKING:
     from rpl_optimize.interfaces.metric import Metric
 
-RPL_API = 1
+RPL_API = 2
 
 
-@hookimpl
+@hookimpl(optionalhook=True)  # without rpl-optimize nobody asks
 def rpl_metrics() -> tuple[Metric, ...]:
-    from rpl_emu.programs.collector import IssueCycles
+    from rpl_emu.issue_cycles import IssueCycles
 
     return (IssueCycles(),)

@@ -12,13 +12,14 @@ from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 if TYPE_CHECKING:
     from rpl_core.interfaces.collector import Collector
     from rpl_core.interfaces.document import DocumentSection
+    from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.section import ReportSection
     from rpl_core.model.device import DeviceModel
     from rpl_core.model.trace import Agent
     from rpl_vmreplay.interfaces.replayer import Replayer
 
-RPL_API = 1
+RPL_API = 2
 
 
 class EmulatorCheck(DoctorCheck):
@@ -58,6 +59,13 @@ def rpl_collectors(config: Mapping[str, Any]) -> tuple[Collector, ...]:
 
     del config
     return (EmulatedCollector(),)
+
+
+@hookimpl
+def rpl_options() -> tuple[CommandOption[Any], ...]:
+    from rpl_emu.programs.software_gpu import RUNTIME
+
+    return (RUNTIME,)
 
 
 @hookimpl

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import UsageError
 from rpl_core.values import frozen
-from rpl_llm_unroll.exchange import Message, Spent, tokens_of
+from rpl_llm_unroll.exchange import Spent, tokens_of
+from rpl_llm_unroll.interfaces.client import Message
 
 if TYPE_CHECKING:
     from detect_secrets.plugins.base import BasePlugin
@@ -163,6 +164,7 @@ def refuse_secrets(text: str, source: KernelSource, settings: LlmSettings) -> No
 
 def announce(
     messages: tuple[Message, ...],
+    destination: str,
     source: KernelSource,
     settings: LlmSettings,
     spent: Spent,
@@ -174,12 +176,10 @@ def announce(
     if any(message.role == "assistant" for message in messages):
         what += ", the replies so far and what was wrong with them"
     note(
-        f"llm: sending to {settings.host}, model {settings.model}: {size} bytes (about "
+        f"llm: sending to {destination}, model {settings.model}: {size} bytes (about "
         f"{tokens_of(messages)} tokens): {what}, and figures of the run; no other file; "
         f"{_spent(spent, settings)}"
     )
-    if settings.base_url.startswith("http://") and not _is_local(settings.host):
-        note("llm: the connection is not encrypted (http)")
 
 
 def _spent(spent: Spent, settings: LlmSettings) -> str:
@@ -188,7 +188,3 @@ def _spent(spent: Spent, settings: LlmSettings) -> str:
         return tokens
     limit = "" if settings.money_budget is None else f" of {settings.money_budget:g}"
     return f"{tokens}, money {spent.money:.4f}{limit}"
-
-
-def _is_local(host: str) -> bool:
-    return host.rsplit(":", 1)[0] in {"localhost", "127.0.0.1", "[::1]"}

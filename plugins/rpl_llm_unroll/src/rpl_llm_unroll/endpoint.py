@@ -10,12 +10,17 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from urllib.parse import urlsplit
+
+import attrs
 
 from rpl_core.errors import BadDataError, MissingError, UsageError
-from rpl_llm_unroll.exchange import Answer, Message, Usage, estimated_tokens, tokens_of
-from rpl_llm_unroll.settings import DEFAULT_BASE_URL, LlmSettings
+from rpl_llm_unroll.exchange import clean_text, estimated_tokens, tokens_of
+from rpl_llm_unroll.interfaces.client import Answer, Connection, LlmClient, Message, ModelRequest, Usage
 
 KEY_VARIABLE = "OPENAI_API_KEY"
+URL_VARIABLE = "OPENAI_BASE_URL"
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
 #: A kernel of 128 KiB in JSON with a long reasoning beside it (chosen).
 MAX_ANSWER_BYTES = 8 << 20
 _MAX_ERROR_BYTES = 16 << 10
@@ -45,19 +50,23 @@ class _BadStatusError(Exception):
         self.status, self.headers, self.body = status, headers, body
 
 
-class Endpoint:
-    """``environment`` holds the key; ``note`` is told about every try that failed."""
+class Endpoint(Connection):
+    """``request`` names its ``base_url``, ``environment`` holds the key.
+
+    ``note`` is told about every try that failed.
+    """
 
     def __init__(
         self,
-        settings: LlmSettings,
+        request: ModelRequest,
         environment: Mapping[str, str],
         note: Callable[[str], None],
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._settings = settings
+        self._request = request
+        self.destination = urlsplit(request.base_url or "").netloc
         self._key = environment.get(KEY_VARIABLE, "")
-        if not self._key and settings.base_url == DEFAULT_BASE_URL:
+        if not self._key and request.base_url == DEFAULT_BASE_URL:
             raise MissingError(
                 f"{KEY_VARIABLE} is not set", next_step=f"export {KEY_VARIABLE}, or name another --base-url"
             )
@@ -73,6 +82,8 @@ class Endpoint:
 
         Raises ``MissingError`` when there is none, ``BadDataError`` for one that is no chat completion.
         """
+        if (self._request.base_url or "").startswith("http://") and not _is_local(self.destination):
+            self._note("llm: the connection is not encrypted (http)")
         pause_s = 1.0
         for left in reversed(range(_TRIES)):
             try:
@@ -80,7 +91,7 @@ class Endpoint:
             except _PassingError as trouble:
                 if left == 0:
                     raise MissingError(
-                        f"{self._settings.host} gave no answer in {_TRIES} tries: {trouble.reason}",
+                        f"{self.destination} gave no answer in {_TRIES} tries: {trouble.reason}",
                         next_step="try again later; exchanges so far are kept and not asked again",
                     ) from None
                 wait = min(trouble.pause_s or pause_s, _LONGEST_PAUSE_S)
@@ -92,7 +103,7 @@ class Endpoint:
     def _once(self, messages: tuple[Message, ...]) -> Answer:
         import openai
 
-        self._deadline = time.monotonic() + self._settings.timeout_s
+        self._deadline = time.monotonic() + self._request.timeout_s
         try:
             with self._open(messages) as response:
                 # Without a chunk size, bytes come as they arrive, and the deadline is looked at.
@@ -106,16 +117,16 @@ class Endpoint:
                 return self._after_bad_status(error.__cause__, messages)
             if isinstance(error.__cause__, TimeoutError):
                 raise self._too_slow() from None
-            raise _PassingError(f"no connection to {self._settings.host}: {_reason(error)}") from None
+            raise _PassingError(f"no connection to {self.destination}: {_reason(error)}") from None
         except openai.OpenAIError as error:
-            raise BadDataError(f"{self._settings.host} can't be asked: {self._shown(str(error))}") from None
+            raise BadDataError(f"{self.destination} can't be asked: {self._shown(str(error))}") from None
         except OSError as error:
             raise _PassingError(f"the connection broke: {error}") from None
         except Exception as error:  # of the HTTP library, whose name differs between releases of openai
             if type(error).__module__.partition(".")[0] not in _HTTP_LIBRARIES:
                 raise
             raise _PassingError(f"the answer broke off: {type(error).__name__}") from None
-        return parse_answer(body, messages, self._settings.host)
+        return parse_answer(body, messages, self.destination)
 
     def _after_bad_status(self, error: _BadStatusError, messages: tuple[Message, ...]) -> Answer:
         if self._must_rename_limit(error):
@@ -123,7 +134,7 @@ class Endpoint:
         raise self._failure(error) from None
 
     def _open(self, messages: tuple[Message, ...]) -> Any:
-        parameters: dict[str, Any] = self._settings.parameters()
+        parameters: dict[str, Any] = self._request.parameters()
         limit = {self._limit_name: parameters.pop("max_tokens")}
         plain = [{"role": message.role, "content": message.content} for message in messages]
         return self._connected().chat.completions.with_streaming_response.create(
@@ -143,8 +154,8 @@ class Endpoint:
             )
             self._client = openai.OpenAI(
                 api_key=self._key or "none",
-                base_url=self._settings.base_url,
-                timeout=self._settings.timeout_s,
+                base_url=self._request.base_url,
+                timeout=self._request.timeout_s,
                 max_retries=0,
                 http_client=transport,
             )
@@ -163,7 +174,7 @@ class Endpoint:
         raise _BadStatusError(response.status_code, dict(response.headers), body)
 
     def _too_slow(self) -> _PassingError:
-        return _PassingError(f"{self._settings.host} did not answer within {self._settings.timeout_s:g} s")
+        return _PassingError(f"{self.destination} did not answer within {self._request.timeout_s:g} s")
 
     def _must_rename_limit(self, error: _BadStatusError) -> bool:
         """Newer models of some endpoints take the limit under another name only, and say so."""
@@ -174,7 +185,7 @@ class Endpoint:
         return True
 
     def _failure(self, error: _BadStatusError) -> Exception:
-        host, status = self._settings.host, error.status
+        host, status = self.destination, error.status
         if status in {401, 403}:  # servers repeat the key here
             return MissingError(
                 f"{host} refuses the key (status {status})", next_step=f"check {KEY_VARIABLE}"
@@ -233,7 +244,7 @@ def parse_answer(body: bytes, messages: tuple[Message, ...], host: str) -> Answe
             cause="the base URL leads to something else",
             next_step="check --base-url; it usually ends in /v1",
         ) from None
-    text = _clean(_content(message.get("content")))
+    text = clean_text(_content(message.get("content")))
     return Answer(
         text=text,
         finish_reason=_optional(choice.get("finish_reason")),
@@ -253,13 +264,8 @@ def _content(content: Any) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _clean(text: str) -> str:
-    """``text`` without lone surrogates, which no file could hold."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 def _optional(value: Any) -> str | None:
-    return _clean(value[:2000]) if isinstance(value, str) else None
+    return clean_text(value[:2000]) if isinstance(value, str) else None
 
 
 def _usage(usage: Any, messages: tuple[Message, ...], text: str) -> Usage:
@@ -268,3 +274,43 @@ def _usage(usage: Any, messages: tuple[Message, ...], text: str) -> Usage:
     if len(counts) == len(_COUNTS):
         return Usage(counts[0], counts[1])
     return Usage(tokens_of(messages), estimated_tokens(text), estimated=True)
+
+
+def _is_local(host: str) -> bool:
+    return host.rsplit(":", 1)[0] in {"localhost", "127.0.0.1", "[::1]"}
+
+
+class OpenAiClient(LlmClient):
+    """Any endpoint that speaks OpenAI's chat API. ``sleep`` waits between tries."""
+
+    name = "openai"
+    summary = "any endpoint with OpenAI's chat API, by the openai package"
+
+    def __init__(self, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._sleep = sleep
+
+    def connect(
+        self, request: ModelRequest, environment: Mapping[str, str], note: Callable[[str], None]
+    ) -> Endpoint:
+        given, place = request.base_url, "--base-url"
+        if given is None:
+            given, place = environment.get(URL_VARIABLE) or DEFAULT_BASE_URL, URL_VARIABLE
+        named = attrs.evolve(request, base_url=_checked_url(given, place))
+        return Endpoint(named, environment, note, self._sleep)
+
+
+def _checked_url(url: str, place: str) -> str:
+    """A base URL. Its text is never shown whole: a password may be in it."""
+    try:
+        parts = urlsplit(url.strip())
+        _ = parts.port
+    except ValueError:
+        raise UsageError(f"{place} is no URL") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise UsageError(f"{place} is no http or https URL", next_step=f"for example {DEFAULT_BASE_URL}")
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise UsageError(
+            f"{place} holds a user name, a query or a fragment",
+            next_step=f"leave them out; the key belongs into {KEY_VARIABLE}",
+        )
+    return url.strip().rstrip("/")

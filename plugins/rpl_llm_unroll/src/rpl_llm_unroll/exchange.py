@@ -11,58 +11,27 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import attrs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rpl_analysis.contracts.record import Limited, record
 from rpl_core.errors import BadDataError, MissingError
 from rpl_core.files.bounded import read_regular
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
+from rpl_llm_unroll.interfaces.client import Answer, Message, Usage
 
 if TYPE_CHECKING:
     from rpl_llm_unroll.settings import LlmSettings
 
 
-Role = Literal["system", "user", "assistant"]
 VERSION = "1.0"
-
-
-@record
-class Message:
-    role: Role
-    content: str
-
-
-@record
-class Usage:
-    """Tokens as the endpoint counted them; ``estimated`` where it did not, from the texts' sizes."""
-
-    prompt_tokens: Annotated[int, Limited(ge=0)]
-    completion_tokens: Annotated[int, Limited(ge=0)]
-    estimated: bool = False
-
-    @property
-    def total(self) -> int:
-        return self.prompt_tokens + self.completion_tokens
-
-
-@record
-class Answer:
-    """``text`` is the reply, empty where the model sent none; ``refusal`` is its own word for that."""
-
-    text: str
-    finish_reason: str | None
-    usage: Usage
-    model: str | None = None
-    refusal: str | None = None
 
 
 @frozen
 class Exchange:
-    """``subject`` identifies what was asked about, whatever the figures in the messages were.
+    """``host`` is the destination. ``subject`` identifies what was asked about, whatever the figures were.
 
     ``cost`` is in the currency of the prices, ``None`` where they are unknown. ``line`` is the recorded line.
     """
@@ -97,6 +66,11 @@ class Exchange:
         return json.dumps(plain, ensure_ascii=True, allow_nan=False, separators=(",", ":")) + "\n"
 
 
+def clean_text(text: str) -> str:
+    """``text`` without lone surrogates, which no file could hold."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def digest_of(messages: tuple[Message, ...]) -> str:
     """SHA-256 over roles and texts in order."""
     plain = [[message.role, message.content] for message in messages]
@@ -129,7 +103,10 @@ def parse_exchange(line: str, where: str) -> Exchange:
         place = ".".join(str(piece) for piece in first["loc"])
         raise BadDataError(f"{where} is no recorded exchange: {place} {first['msg']}".strip()) from None
     told = part.answer
-    usage = Usage(told.usage.prompt_tokens, told.usage.completion_tokens, told.usage.estimated)
+    try:
+        usage = Usage(told.usage.prompt_tokens, told.usage.completion_tokens, told.usage.estimated)
+    except ValueError as error:
+        raise BadDataError(f"{where} is no recorded exchange: {error}") from None
     exchange = Exchange(
         messages=tuple(Message(m.role, m.content) for m in part.messages),
         parameters=part.parameters,

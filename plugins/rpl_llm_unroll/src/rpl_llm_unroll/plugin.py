@@ -5,24 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core import hookimpl
-from rpl_core.interfaces.options import PluginSetting, SettingKind
+from rpl_core.interfaces.options import PluginSetting
+from rpl_llm_unroll.settings import OPTIONS
 
 if TYPE_CHECKING:
+    from rpl_llm_unroll.interfaces.client import LlmClient
     from rpl_optimize.interfaces.proposer import Proposer
 
-RPL_API = 1
+RPL_API = 2
 #: Options of a session with a language model that may stand in the configuration file.
-RPL_SETTINGS = (
-    PluginSetting("plugins.llm-unroll.model", SettingKind.VALUE, "the model, as its endpoint calls it"),
-    PluginSetting("plugins.llm-unroll.base-url", SettingKind.ENDPOINT, "where source and prompts are sent"),
-    PluginSetting("plugins.llm-unroll.temperature", SettingKind.VALUE, "sampling temperature"),
-    PluginSetting("plugins.llm-unroll.seed", SettingKind.VALUE, "sampling seed"),
-    PluginSetting("plugins.llm-unroll.max-tokens", SettingKind.VALUE, "longest reply"),
-    PluginSetting("plugins.llm-unroll.token-budget", SettingKind.VALUE, "tokens of a session"),
-    PluginSetting("plugins.llm-unroll.money-budget", SettingKind.VALUE, "money for a session"),
-    PluginSetting("plugins.llm-unroll.price-in", SettingKind.VALUE, "price of a million prompt tokens"),
-    PluginSetting("plugins.llm-unroll.price-out", SettingKind.VALUE, "price of a million reply tokens"),
-    PluginSetting("plugins.llm-unroll.llm-timeout", SettingKind.VALUE, "seconds for one reply"),
+RPL_SETTINGS = tuple(
+    PluginSetting(one.setting, one.kind, one.details["help"])
+    for _, one in OPTIONS.values()
+    if one.setting is not None and one.kind is not None
 )
 
 
@@ -31,3 +26,10 @@ def rpl_proposers() -> tuple[Proposer, ...]:
     from rpl_llm_unroll.proposers import DeterministicProposer, LlmProposer
 
     return (DeterministicProposer(), LlmProposer())
+
+
+@hookimpl
+def rpl_llm_clients() -> tuple[LlmClient, ...]:
+    from rpl_llm_unroll.endpoint import OpenAiClient
+
+    return (OpenAiClient(),)

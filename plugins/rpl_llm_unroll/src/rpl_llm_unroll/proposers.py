@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import attrs
 
 from rpl_core.values import frozen
 from rpl_llm_unroll.disclosure import announce, refuse_secrets
-from rpl_llm_unroll.endpoint import Endpoint
-from rpl_llm_unroll.exchange import FILE_NAME, Answer, Exchange, ExchangeLog, Message
+from rpl_llm_unroll.exchange import FILE_NAME, Exchange, ExchangeLog
+from rpl_llm_unroll.interfaces.client import Answer, Message
 from rpl_llm_unroll.prompt.build import build_prompt
 from rpl_llm_unroll.prompt.model import Prompt, find_target, repair_message, subject_of
-from rpl_llm_unroll.questions import Questions
+from rpl_llm_unroll.questions import Questions, connect
 from rpl_llm_unroll.reply import Problem, SoundReply, Target, judge_reply
 from rpl_llm_unroll.settings import LlmSettings, read_settings
 from rpl_optimize.interfaces.proposer import InstalledTransformation, ProposalRequest, Proposer
 from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict
 from rpl_optimize.ranked import RankedProposer
 from rpl_transforms.unroll import Unroll
-
-if TYPE_CHECKING:
-    Connect = Callable[[LlmSettings, Mapping[str, str], Callable[[str], None]], Endpoint]
-
 
 # One proposal as a conversation: prompt, replies, what was wrong with them, the repairs that are
 # left.
@@ -55,7 +50,7 @@ class Conversation:
     prompt: Prompt
     target: Target
     questions: Questions
-    before_sending: Callable[[tuple[Message, ...]], None]
+    before_sending: Callable[[tuple[Message, ...], str], None]
     known: Callable[[str], bool]
     note: Callable[[str], None] = _say_nothing
     messages: tuple[Message, ...] = ()
@@ -115,10 +110,10 @@ _SHOWN_DIGITS = 12
 
 
 class LlmProposer(Proposer):
-    """Asks a model by any endpoint with OpenAI's chat API; ``docs/llm.md`` lists the options.
+    """Asks a model by an installed client; ``docs/llm.md`` lists the options.
 
     Raises ``UsageError`` for wrong options and for secrets in what would be sent, ``MissingError`` when the
-    endpoint gives no answer, ``BadDataError`` for a replay file that does not fit.
+    client gets no answer, ``BadDataError`` for a replay file that does not fit.
     """
 
     name = "llm"
@@ -126,13 +121,13 @@ class LlmProposer(Proposer):
     joins = False  # it asks somebody outside
     writes_code = True
 
-    def __init__(self, connect: Connect = Endpoint, environment: Mapping[str, str] = os.environ) -> None:
-        self._connect, self._environment = connect, environment
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        self._environment = environment
         self._questions: dict[object, Questions] = {}
         self._open: dict[str, Conversation] = {}
 
     def propose(self, request: ProposalRequest) -> EditCandidate | None:
-        settings = read_settings(request.options, self._environment)
+        settings = read_settings(request.options)
         target = find_target(request)
         if isinstance(target, str):
             return _nothing(request, None, NoProposal("target", target), "no kernel to ask about")
@@ -141,10 +136,10 @@ class LlmProposer(Proposer):
 
         questions = self._questions_for(request, settings)
 
-        def before_sending(messages: tuple[Message, ...]) -> None:
+        def before_sending(messages: tuple[Message, ...], destination: str) -> None:
             text = "\n".join(m.content for m in messages if m.role != "assistant")
             refuse_secrets(text, request.source, settings)
-            announce(messages, request.source, settings, questions.spent, request.note)
+            announce(messages, destination, request.source, settings, questions.spent, request.note)
 
         def known(digest: str) -> bool:
             return any(f"({digest[:_SHOWN_DIGITS]})" in attempt.summary for attempt in request.attempts)
@@ -156,7 +151,7 @@ class LlmProposer(Proposer):
         conversation = self._open.pop(failed.id, None)
         if conversation is None or not conversation.ask_for_repair(problem):
             return None
-        return self._candidate(request, conversation, read_settings(request.options, self._environment))
+        return self._candidate(request, conversation, read_settings(request.options))
 
     def _candidate(
         self, request: ProposalRequest, conversation: Conversation, settings: LlmSettings
@@ -174,7 +169,7 @@ class LlmProposer(Proposer):
         if key not in self._questions:
             log = ExchangeLog(request.directory / FILE_NAME if request.directory is not None else None)
             self._questions[key] = Questions(
-                settings, log, lambda: self._connect(settings, self._environment, request.note)
+                settings, log, lambda: connect(settings, request.offered, self._environment, request.note)
             )
         return self._questions[key]
 

@@ -5,30 +5,44 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+import attrs
 
 from rpl_core.errors import BadDataError
+from rpl_core.model.value_checks import require_value
+from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.text.table import counted
-from rpl_llm_unroll.endpoint import Endpoint
 from rpl_llm_unroll.exchange import (
     Exchange,
     ExchangeLog,
-    Message,
     Spent,
     budget_problem,
+    clean_text,
     cost_of,
     digest_of,
     read_exchanges,
     spent_in,
 )
+from rpl_llm_unroll.hookspecs import LLM_CLIENTS
+from rpl_llm_unroll.interfaces.client import Answer, Connection, Message
 from rpl_llm_unroll.settings import LlmSettings, read_settings
+
+if TYPE_CHECKING:
+    from rpl_core.plugins.relay import Contribution
+    from rpl_llm_unroll.interfaces.client import LlmClient
+    from rpl_optimize.interfaces.proposer import Offered
+
+#: As many as the largest answer of an endpoint has bytes (``MAX_ANSWER_BYTES`` of ``endpoint``).
+MAX_ANSWER_CHARACTERS = 8 << 20
 
 
 class Questions:
-    """``connect`` makes the endpoint when the network is really needed."""
+    """``connect`` makes the client's connection when somebody outside is really needed."""
 
-    def __init__(self, settings: LlmSettings, log: ExchangeLog, connect: Callable[[], Endpoint]) -> None:
+    def __init__(self, settings: LlmSettings, log: ExchangeLog, connect: Callable[[], Connection]) -> None:
         self._settings, self._log, self._connect = settings, log, connect
-        self._endpoint: Endpoint | None = None
+        self._connection: Connection | None = None
         self._recorded = list(log.read())
         self._kept: list[Exchange] = list(self._recorded)
         self._replayed = read_exchanges(settings.replay) if settings.replay is not None else None
@@ -37,12 +51,12 @@ class Questions:
         self,
         messages: tuple[Message, ...],
         subject: str,
-        before_sending: Callable[[tuple[Message, ...]], None],
+        before_sending: Callable[[tuple[Message, ...], str], None],
     ) -> Exchange | str:
         """The exchange for ``messages``, or why the budget does not allow it.
 
         What an interrupted part of this session asked about the same ``subject`` is not asked again.
-        ``before_sending`` is called only if something leaves the machine.
+        ``before_sending`` is told the destination, only if something leaves the machine.
         """
         for exchange in self._recorded:
             if exchange.subject == subject:
@@ -54,8 +68,10 @@ class Questions:
             problem = budget_problem(messages, self.spent, self._settings)
             if problem is not None:
                 return problem
-            before_sending(messages)
-            exchange = self._ask_network(messages, subject)
+            if self._connection is None:
+                self._connection = self._connect()
+            before_sending(messages, self._connection.destination)
+            exchange = self._ask_client(self._connection, messages, subject)
         self._log.append(exchange)
         self._kept.append(exchange)
         return exchange
@@ -65,15 +81,13 @@ class Questions:
         """What the session's exchanges took so far."""
         return spent_in(self._kept, self._settings)
 
-    def _ask_network(self, messages: tuple[Message, ...], subject: str) -> Exchange:
-        if self._endpoint is None:
-            self._endpoint = self._connect()
+    def _ask_client(self, connection: Connection, messages: tuple[Message, ...], subject: str) -> Exchange:
         asked_at, begin = datetime.now(timezone.utc), time.monotonic()
-        answer = self._endpoint.ask(messages)
+        answer = connection.ask(messages)
         return Exchange(
             messages=messages,
             parameters=self._settings.parameters(),
-            host=self._settings.host,
+            host=connection.destination,
             subject=subject,
             answer=answer,
             cost=cost_of(answer.usage, self._settings),
@@ -111,10 +125,42 @@ class Questions:
         )
 
 
-def require_ready(options: Mapping[str, str], environment: Mapping[str, str]) -> None:
-    """Raises what the first proposal would raise for its options, its key or its replay file."""
-    settings = read_settings(options, environment)
+class _Bounded(Connection):
+    """A client's connection inside the boundary that names its plugin; what comes back is looked at."""
+
+    def __init__(self, connection: Connection, client: Contribution[LlmClient]) -> None:
+        self._connection, self._client = connection, client
+        self.destination = require_value(connection.destination, str)
+
+    def ask(self, messages: tuple[Message, ...]) -> Answer:
+        with plugin_boundary(self._client.plugin, f"LLM client {self._client.value.name!r}"):
+            answer = require_value(self._connection.ask(messages), Answer)
+        if len(answer.text) > MAX_ANSWER_CHARACTERS:
+            raise BadDataError(f"the answer has more than {MAX_ANSWER_CHARACTERS} characters")
+        return attrs.evolve(answer, text=clean_text(answer.text))
+
+
+def connect(
+    settings: LlmSettings,
+    offered: Offered,
+    environment: Mapping[str, str],
+    note: Callable[[str], None],
+) -> Connection:
+    """By the client that the settings name. Raises ``MissingError`` where nobody offers it."""
+    clients = offered(LLM_CLIENTS)
+    clients.get(settings.client)  # says which there are
+    client = next(c for c in clients.contributions if c.value.name == settings.client)
+    with plugin_boundary(client.plugin, f"LLM client {settings.client!r}"):
+        connection = client.value.connect(settings, environment, note)
+        if not isinstance(connection, Connection):
+            raise TypeError(f"connect() gave {type(connection).__name__}, which is no Connection")
+        return _Bounded(connection, client)
+
+
+def require_ready(options: Mapping[str, str], offered: Offered, environment: Mapping[str, str]) -> None:
+    """Raises what the first proposal would raise for its options, its client or its replay file."""
+    settings = read_settings(options)
     if settings.replay is not None:
         read_exchanges(settings.replay)
     else:
-        Endpoint(settings, environment, lambda _line: None)
+        connect(settings, offered, environment, lambda _line: None)

@@ -8,7 +8,10 @@ from pathlib import Path
 import attrs
 import pytest
 
-from rpl_llm_unroll.endpoint import Endpoint
+from rpl_core.plugins.catalog import NamedContributions
+from rpl_core.plugins.relay import Contribution
+from rpl_llm_unroll.endpoint import OpenAiClient
+from rpl_llm_unroll.interfaces.client import LlmClient
 from rpl_llm_unroll.proposers import LlmProposer
 from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
 from rpl_optimize.interfaces.transformation import KernelSource
@@ -27,6 +30,7 @@ class Bench:
     notes: list[str] = attrs.field(factory=list)
     pauses: list[float] = attrs.field(factory=list)
     server: LlmServer | None = None
+    others: tuple[LlmClient, ...] = ()
 
     def request(
         self,
@@ -44,13 +48,17 @@ class Bench:
             directory=self.directory,
             options={name.replace("_", "-"): value for name, value in given.items()},
             note=self.notes.append,
+            offered=lambda kind: NamedContributions(
+                kind.noun, [(client.name, Contribution("llm-unroll", client)) for client in self.clients]
+            ),
         )
 
-    def proposer(self, key: str = KEY) -> LlmProposer:
-        def connect(settings, environment, note):
-            return Endpoint(settings, environment, note, sleep=self.pauses.append)
+    @property
+    def clients(self) -> tuple[LlmClient, ...]:
+        return (OpenAiClient(sleep=self.pauses.append), *self.others)
 
-        return LlmProposer(connect, {"OPENAI_API_KEY": key} if key else {})
+    def proposer(self, key: str = KEY) -> LlmProposer:
+        return LlmProposer({"OPENAI_API_KEY": key} if key else {})
 
     @property
     def log(self) -> Path:

@@ -8,6 +8,8 @@ import time
 import pytest
 
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
+from rpl_llm_unroll.endpoint import OpenAiClient
+from rpl_llm_unroll.interfaces.client import ModelRequest
 from rpl_testkit.llm_server import LlmServer, Scripted
 
 from .conftest import KEY
@@ -188,11 +190,14 @@ def test_impossible_options_are_usage_errors(bench, options):
     assert "hunter22" not in caught.value.one_line()
 
 
-def test_the_endpoint_may_come_from_the_environment(bench, serve, monkeypatch):
-    from rpl_llm_unroll.settings import read_settings
+def test_the_endpoint_may_come_from_the_environment():
+    def destination(base_url, environment):
+        request = ModelRequest(model="m", base_url=base_url)
+        return OpenAiClient().connect(request, {**environment, "OPENAI_API_KEY": "x"}, print).destination
 
-    environment = {"OPENAI_BASE_URL": "http://elsewhere:1/v1/", "OPENAI_API_KEY": "x"}
-    assert read_settings({"model": "m"}, environment).host == "elsewhere:1"
-    assert read_settings({"model": "m", "base-url": "http://here/v1"}, environment).host == "here"
+    environment = {"OPENAI_BASE_URL": "http://elsewhere:1/v1/"}
+    assert destination(None, environment) == "elsewhere:1"
+    assert destination("http://here/v1", environment) == "here"
+    assert destination(None, {}) == "api.openai.com"
     with pytest.raises(RplError, match="OPENAI_BASE_URL"):
-        read_settings({"model": "m"}, {"OPENAI_BASE_URL": "here"})
+        destination(None, {"OPENAI_BASE_URL": "here"})

@@ -9,8 +9,7 @@ import pytest
 
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_llm_unroll.endpoint import parse_answer
-from rpl_llm_unroll.exchange import Answer, Message, Usage
-from rpl_llm_unroll.proposers import LlmProposer
+from rpl_llm_unroll.interfaces.client import Answer, Connection, LlmClient, Message, Usage
 from rpl_optimize.interfaces.proposer import Attempt
 from rpl_optimize.transform import apply_edits
 from rpl_testkit.contracts.optimizer import assert_proposer
@@ -134,13 +133,15 @@ def test_a_usage_that_can_not_be_is_estimated(usage):
     assert parse_answer(json.dumps(body).encode(), messages, "host").usage == Usage(10, 30, estimated=True)
 
 
-class _Repeating:
-    """An endpoint that always says the same; no network."""
+class _Repeating(LlmClient, Connection):
+    """A client that says the same whatever is asked."""
+
+    name, summary, destination = "repeating", "Says the same.", "nobody"
 
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def __call__(self, *_):
+    def connect(self, request, environment, note):
         return self
 
     def ask(self, messages):
@@ -149,9 +150,9 @@ class _Repeating:
 
 @pytest.mark.parametrize("name", BAD_REPLIES)
 def test_no_bad_reply_leaves_anything_to_compile(bench, name):
-    proposer = LlmProposer(_Repeating(BAD_REPLIES[name][0]), {})
-    request = bench.request(source=SOURCE.replace(b"#define SYNC", b'#define HALT asm("x")\n#define SYNC'))
-    candidate = proposer.propose(request)
+    bench.others = (_Repeating(BAD_REPLIES[name][0]),)
+    source = SOURCE.replace(b"#define SYNC", b'#define HALT asm("x")\n#define SYNC')
+    candidate = bench.proposer(key="").propose(bench.request(source=source, llm_client="repeating"))
     assert (candidate.edits, candidate.allowed) == ((), False)
     assert len(bench.log.read_text().splitlines()) == 3  # recorded before it was judged
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rpl_optimize.interfaces.equivalence import EquivalenceCheck
     from rpl_optimize.interfaces.proposer import Proposer
 
-RPL_API = 1
+RPL_API = 2
 KEEP_VARIABLES = PluginSetting(
     "plugins.optimize.keep-variables", SettingKind.SECRET, "keys that the programs of candidates get"
 )

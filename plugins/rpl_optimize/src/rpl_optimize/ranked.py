@@ -5,6 +5,7 @@ The order decides only what is tried first. Whether a candidate helps is for the
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ import attrs
 from rpl_core.errors import InterruptedRunError, PluginError, RplError
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
+from rpl_core.text.table import counted
 from rpl_optimize.interfaces.proposer import (
     InstalledProposer,
     InstalledTransformation,
@@ -25,6 +27,18 @@ from rpl_optimize.transform import OfferedCandidate, Offers, ask, candidate_prob
 
 #: Of a kernel with more refused candidates the rest is counted; `rpl transform` lists them all.
 _MOST_REFUSALS = 5
+
+
+#: With its rank: a transformation's candidate, or what a proposer that joins made.
+_Entry = tuple[tuple[object, ...], "OfferedCandidate | EditCandidate"]
+
+
+def _candidate_of(entry: OfferedCandidate | EditCandidate) -> EditCandidate:
+    return entry if isinstance(entry, EditCandidate) else entry.candidate
+
+
+def _name_of(entry: OfferedCandidate | EditCandidate) -> str:
+    return "proposers" if isinstance(entry, EditCandidate) else entry.transformation
 
 
 class RankedProposer(Proposer):
@@ -40,6 +54,7 @@ class RankedProposer(Proposer):
     def __init__(self, transformations: tuple[InstalledTransformation, ...] | None = None) -> None:
         self._transformations = transformations
         self._told: set[tuple[Path | None, str]] = set()
+        self._screenings: dict[tuple[int, str], Screening] = {}
         #: Who proposed what is under way, by the candidate's id.
         self._joined: dict[str, InstalledProposer] = {}
 
@@ -78,27 +93,69 @@ class RankedProposer(Proposer):
     def _plan(self, offers: Offers, request: ProposalRequest) -> Iterator[EditCandidate]:
         """What the source guards allow and was not tried, in order, with the verdicts of its screening.
 
-        What costs more registers, LDS or waves comes behind all that does not.
+        Transformations take turns, the one that may gain most first. Of candidates that change one thing in
+        different ways the first that screening finds no fault with takes the turn, and the others come behind
+        all turns. What costs more registers, LDS or waves comes last.
         """
         tried = {attempt.summary for attempt in request.attempts}
+        places: dict[str, dict[str, list[_Entry]]] = {}
+        for rank, entry in sorted(self._entries(offers, request), key=lambda ranked: ranked[0]):
+            candidate = _candidate_of(entry)
+            key = candidate.alternatives or f"candidate {candidate.id}"
+            places.setdefault(_name_of(entry), {}).setdefault(key, []).append((rank, entry))
+        self._tell_plan(request, places)
+        turns: list[tuple[int, tuple[object, ...], list[_Entry]]] = []
+        for own in places.values():
+            for number, members in enumerate(own.values()):
+                left = [one for one in members if _candidate_of(one[1]).summary not in tried]
+                if len(left) == len(members):
+                    turns.append((number, members[0][0], members))
+                else:  # one of them had its turn
+                    turns += [(len(own) + at, one[0], [one]) for at, one in enumerate(left)]
+        waiting = deque(members for _, _, members in sorted(turns, key=lambda turn: turn[:2]))
         costly: list[EditCandidate] = []
-        for _, entry in sorted(self._entries(offers, request), key=lambda ranked: ranked[0]):
-            candidate = entry if isinstance(entry, EditCandidate) else entry.candidate
-            if isinstance(entry, EditCandidate):
-                yield entry
-            elif candidate.allowed and candidate.summary not in tried:
-                screened = self._screened(entry, request)
+        while waiting:
+            members = waiting.popleft()
+            for at, (_, entry) in enumerate(members):
+                if not _candidate_of(entry).allowed and not isinstance(entry, EditCandidate):
+                    continue
+                screened = entry if isinstance(entry, EditCandidate) else self._screened(entry, request)
                 if screened.allowed and any(guard.asks for guard in screened.guards):
                     costly.append(screened)
-                else:
-                    yield screened
+                    continue
+                yield screened
+                if screened.allowed:
+                    waiting += [[other] for other in members[at + 1 :]]
+                    break
         yield from costly
+
+    def _tell_plan(self, request: ProposalRequest, places: dict[str, dict[str, list[_Entry]]]) -> None:
+        """Once per kernel, before its first candidate: who takes turns, and what each may gain."""
+        key = (request.directory, f"plan for {request.source.kernel}")
+        offered = {name: [one for group in own.values() for one in group] for name, own in places.items()}
+        allowed = {
+            name: [_candidate_of(entry) for _, entry in entries if _candidate_of(entry).allowed]
+            for name, entries in offered.items()
+        }
+        if request.attempts or key in self._told or not any(allowed.values()):
+            return
+        self._told.add(key)
+        request.note(f"plan for {request.source.kernel or 'the file'}, in turns:")
+        for name, candidates in allowed.items():
+            if candidates:
+                count = len({one.alternatives or one.id for one in candidates})
+                most = max((one.evidence or Evidence()).expected_gain or (0.0, 0.0) for one in candidates)[1]
+                gain = f"may gain up to {most:.1%} of the time" if most else "no document says what it gains"
+                ways = "" if count == len(candidates) else f", {len(candidates)} ways"
+                request.note(f"  {name}: {counted(count, 'place', 'places')}{ways}; {gain}")
 
     def _entries(
         self, offers: Offers, request: ProposalRequest
     ) -> Iterator[tuple[tuple[object, ...], OfferedCandidate | EditCandidate]]:
         """Each with its rank; those of proposers alone."""
         for offered in self._ranked(offers, request):
+            if offered.transformation in request.spent:
+                continue
             yield _rank(offered.candidate, offered.transformation), offered
         for one in request.proposers if self._transformations is None else ():
             proposed = self._ask_proposer(one, request, partial(one.proposer.propose, request))
@@ -137,14 +194,22 @@ class RankedProposer(Proposer):
         return candidates
 
     def _screened(self, offered: OfferedCandidate, request: ProposalRequest) -> EditCandidate:
+        """Once per version of the source: what waits for its turn is met again before every candidate."""
         candidate = offered.candidate
+        key = (hash(request.source.text), offered.id)
+        if key not in self._screenings:
+            self._screenings[key] = self._screen(offered, request)
+        answer = self._screenings[key]
+        return attrs.evolve(candidate, guards=(*candidate.guards, *answer.verdicts))
+
+    def _screen(self, offered: OfferedCandidate, request: ProposalRequest) -> Screening:
         answer = ask(offered.by, "screening", partial(_screening, offered, request))
         if isinstance(answer, PluginError):
             answer = Screening(unavailable=answer.fact)
         if answer.unavailable is not None:
             who = f"candidates of {offered.transformation}"
             self._tell(request, f"{self.name}: {who} are not screened: {answer.unavailable}")
-        return attrs.evolve(candidate, guards=(*candidate.guards, *answer.verdicts))
+        return answer
 
     def _tell(self, request: ProposalRequest, *lines: str) -> None:
         """Once per session: a kernel with nothing left is asked about again before every candidate."""

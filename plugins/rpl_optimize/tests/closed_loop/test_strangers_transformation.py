@@ -15,7 +15,7 @@ BROKEN = """
 from rpl_core import hookimpl
 from rpl_optimize.interfaces.transformation import Transformation
 
-RPL_API = 1
+RPL_API = 2
 
 class Broken(Transformation):
     name, summary, suffixes = "broken", "Fails whatever it is asked.", (".hip",)

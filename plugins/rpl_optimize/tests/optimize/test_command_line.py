@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 
-import attrs
 import click
 import pytest
 
+from rpl_core.cli.declared_options import takes
 from rpl_optimize.cli import optimize_command
 from rpl_optimize.cli.optimize_call import Call, recalled
 from rpl_optimize.cli.optimize_call import remembered as remembered_of
-from rpl_optimize.cli.optimize_options import OptimizeSettings, optimize_options
+from rpl_optimize.cli.optimize_options import OptimizeSettings
 from rpl_optimize.cli.optimize_request import approval
 
 
@@ -119,7 +119,7 @@ def remembered(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     root = tmp_path / "session"
     root.mkdir()
-    names = [option.name for option in optimize_options(click.command()(lambda: None)).params]
+    names = [option.name for option in takes(OptimizeSettings)(click.command()(lambda: None)).params]
     content = {
         "words": ["k.hip", "./app"],
         "flags": dict.fromkeys(names),
@@ -230,7 +230,7 @@ def test_a_session_without_ledger_never_began(rpl_cli, remembered) -> None:
 
 @pytest.mark.parametrize(("anew", "holds"), [(None, 600.0), (5.0, 5.0)])
 def test_a_new_call_may_give_a_new_time_budget(remembered, anew: float | None, holds: float) -> None:
-    command = optimize_options(click.command()(lambda: None))
+    command = takes(OptimizeSettings)(click.command()(lambda: None))
     flags = {option.name: None for option in command.params}
     root = remembered(flags={**flags, "time_budget": 600.0, "outputs": "'a b' c", "rtol": 1e-5})
     of_this_call = {**flags, "resume": root, "auto_approve": True, "time_budget": anew}
@@ -239,8 +239,3 @@ def test_a_new_call_may_give_a_new_time_budget(remembered, anew: float | None, h
     assert (call.flags["outputs"], call.flags["rtol"]) == (("a b", "c"), 1e-5)
     assert (call.flags["auto_approve"], begun.flags["auto_approve"]) == (True, None)
     assert (call.words, call.proposer, call.suffix) == (("k.hip", "./app"), "ranked", "_opt")
-
-
-def test_every_option_is_a_setting_of_its_own_name() -> None:
-    names = {option.name for option in optimize_options(click.command()(lambda: None)).params}
-    assert {field.name for field in attrs.fields(OptimizeSettings)} == names

@@ -10,12 +10,12 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_compare.comparison import interleaved
-from rpl_compare.comparison.interleaved import MOST_REPEATED_PAIRS
 from rpl_core.errors import ApplicationError, BadDataError, InterruptedRunError, MissingError, TimeLimitError
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
 from rpl_core.model.origin import Origin
 from rpl_core.model.trace import TraceRole
+from rpl_measure import interleaved
+from rpl_measure.interleaved import MOST_REPEATED_PAIRS
 from rpl_measure.sequential import AcceptRule, Decision, decide, last_look, new_first, take_look
 from rpl_optimize.contracts.optimize import PolicyPart
 from rpl_optimize.interfaces.equivalence import KernelPairs

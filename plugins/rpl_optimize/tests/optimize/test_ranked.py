@@ -138,7 +138,7 @@ def test_what_the_screening_refuses_is_passed_over_and_named():
 
     notes: list[str] = []
     assert RankedProposer().propose(request(Screened("a"), note=notes.append)) is None
-    assert notes == ["ranked: nothing to try for k:", "  a 0: guard compiles, line 1: it does not"]
+    assert notes[-2:] == ["ranked: nothing to try for k:", "  a 0: guard compiles, line 1: it does not"]
 
 
 def test_a_transformation_judges_its_own_edits_only():
@@ -223,3 +223,53 @@ def test_what_costs_more_resources_comes_behind_what_does_not():
     assert first.summary == "b 0"
     tried = (Attempt(first.summary, "rejected", "slower"),)
     assert RankedProposer().propose(attrs.evolve(offered, attempts=tried)).summary == "a 0"
+
+
+class Ways(Adds):
+    """Three ways to change each of two places; screening finds fault with the first way."""
+
+    def propose(self, source):
+        made = super().propose(source)
+        return tuple(attrs.evolve(one, alternatives=f"place {int(one.id) // 3}") for one in made)
+
+    def screen(self, source, candidate, documents):
+        asks = int(candidate.id) % 3 == 0
+        return Screening((GuardVerdict("binary-spills", True, "0 -> 4", asks=asks),))
+
+
+def test_transformations_take_turns_with_the_best_way_of_each_place():
+    ways = Ways("a", *[(0.0, 0.4)] * 6)
+    assert order(ways, Adds("b", (0.0, 0.3), (0.0, 0.2)))[:4] == ["a 1", "b 0", "a 4", "b 1"]
+    assert sorted(order(ways)) == [f"a {number}" for number in range(6)], "the other ways come, too"
+    assert order(ways)[-2:] == ["a 0", "a 3"], "what costs registers comes last"
+
+
+def test_a_spent_transformation_proposes_no_more():
+    asked = request(Adds("a", (0.0, 0.4), (0.0, 0.4)), Adds("b", (0.0, 0.1)))
+    assert RankedProposer().propose(attrs.evolve(asked, spent=frozenset("a"))).summary == "b 0"
+    assert RankedProposer().propose(attrs.evolve(asked, spent=frozenset("ab"))) is None
+
+
+def test_the_plan_is_told_before_the_first_candidate_and_once():
+    notes: list[str] = []
+    proposer, asked = RankedProposer(), request(Ways("a", *[(0.0, 0.4)] * 6), Adds("b"), note=notes.append)
+    proposer.propose(asked)
+    proposer.propose(asked)
+    assert notes == [
+        "plan for k, in turns:",
+        "  a: 2 places, 6 ways; may gain up to 40.0% of the time",
+        "  b: 1 place; no document says what it gains",
+    ]
+
+
+def test_screening_looks_once_at_a_candidate_of_one_version():
+    class Counts(Adds):
+        looked = 0
+
+        def screen(self, source, candidate, documents):
+            self.looked += 1
+            return Screening((GuardVerdict("compiles", False, "no"),))
+
+    counts, proposer = Counts("a"), RankedProposer()
+    asked = request(counts)
+    assert (proposer.propose(asked), proposer.propose(asked), counts.looked) == (None, None, 1)

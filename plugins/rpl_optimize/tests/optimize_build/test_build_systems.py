@@ -57,7 +57,7 @@ def choose(tmp_path, rpl_host):
             return (Strange(priority, answer),)
 
         plugin = ModuleType("strangers_plugin")
-        vars(plugin).update(RPL_API=1, rpl_builders=rpl_builders)
+        vars(plugin).update(RPL_API=2, rpl_builders=rpl_builders)
         source, notes = tmp_path / "k.hip", []
         source.touch()
         systems = rpl_host("optimize", plugin).catalog.of(BUILDERS).contributions

@@ -12,10 +12,12 @@ from rpl_optimize.interfaces.declared_change import (
     LoopHints,
     ResizedArray,
     RestrictedParameter,
+    StreamedStores,
 )
 from rpl_optimize.loop.meaning import SessionMeaning, instances_of
-from rpl_optimize.source_meaning.front_end import FrontEnd, front_end_of, line_directive
+from rpl_optimize.source_meaning.front_end import FrontEnd, _preamble_length, front_end_of, line_directive
 from rpl_optimize.source_meaning.judge import Meaning, MeaningJudge
+from rpl_optimize.source_meaning.streams import with_assignments
 
 pytestmark = pytest.mark.clang
 
@@ -249,6 +251,82 @@ def test_a_hint_in_a_lambda_is_one(judge_of):
 )
 def test_more_or_less_than_what_was_declared_is_refused(judged, old, new, declared):
     assert "declared" in _refused(judged(old, new, declared))
+
+
+def test_edits_with_the_same_words_are_judged_without_the_headers(judge_of):
+    judge = judge_of(_SOURCE)
+    hinted = _SOURCE.replace(
+        b"  for (int i = 0; i < n; ++i) p", b'  _Pragma("unroll 4") for (int i = 0; i < n; ++i) p'
+    )
+    assert _refused(judge.judge(hinted, (LoopHints(),))) == {}
+    assert {behind for _, behind in judge.original._readings} == {True}
+    # The tree is the same but for the name's own declaration, which a tree does not tell.
+    other = hinted.replace(b"a::f(i) *", b"b::f(i) *")
+    assert set(_refused(judge.judge(other, (LoopHints(),)))) == {"cooperation"}
+    assert {behind for _, behind in judge.original._readings} == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("new", "guards"),
+    [
+        (b"__builtin_nontemporal_store(q[n], &p[0]);", set()),
+        (b"{ __builtin_nontemporal_store(q[n], &p[0]); }", {"declared"}),
+        (b"__builtin_nontemporal_store(q[n], &p[1]);", {"declared"}),
+        (b"__builtin_nontemporal_store(p[n], &p[0]);", {"declared"}),
+        (b"__builtin_nontemporal_store(q[n], &p[0]), p[0] = q[n];", {"declared"}),
+        (b"__builtin_nontemporal_store(q[n], p);", {"declared"}),
+        (b"__builtin_nontemporal_store(q[n], (int*)&p[0]);", {"declared"}),
+        (b"__builtin_nontemporal_store(q[n], (volatile float*)&p[0]);", {"declared", "cooperation"}),
+        (b"__builtin_nontemporal_store(q[n] + 1, &p[0]);", {"declared"}),
+        (b"p[0] = q[n] ;", {"declared"}),
+    ],
+)
+def test_a_store_past_the_caches_is_the_assignment_that_it_stands_for(judged, new, guards):
+    refused = set(_refused(judged(b"p[0] = q[n];", new, StreamedStores(1))))
+    assert refused == set() if not guards else "declared" in refused
+
+
+def test_a_store_whose_value_changes_its_place_is_no_assignment(judge_of):
+    """C++ computes the value first for an assignment, and either first for a call."""
+    text = _SOURCE.replace(b"p[0] = q[n];", b"p[n] = (n = 3);")
+    new = text.replace(b"p[n] = (n = 3);", b"__builtin_nontemporal_store((n = 3), &p[n]);")
+    assert _refused(judge_of(text).judge(new, (StreamedStores(1),))).keys() & {"declared", "judged"}
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        (b"__builtin_nontemporal_store(a, &p[i]);", b"p[i] = a;"),
+        (b"x(__builtin_nontemporal_store(f(a, b), &p[g(i, j)]))", b"x(p[g(i, j)] = f(a, b))"),
+        (b"__builtin_nontemporal_store(a", b"__builtin_nontemporal_store(a"),
+        (b"my__builtin_nontemporal_store(a, &b)", b"my__builtin_nontemporal_store(a, &b)"),
+    ],
+)
+def test_the_words_of_a_store_are_those_of_the_assignment(text, written):
+    assert with_assignments(text) == written
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        (b"int a;\n", 0),
+        (b'#include "a"\nint b;\n#include "c"\nint d;', len(b'#include "a"\nint b;\n#include "c"\n')),
+        (b'#if A\n#include "a"\n#endif\nint b;', len(b'#if A\n#include "a"\n#endif\n')),
+        (b'#if A\n#include "a"\nint b;', 0),
+        (b'#include "a"\n__global__ void k();\n#include "b"\n', len(b'#include "a"\n')),
+    ],
+)
+def test_a_preamble_ends_with_the_last_header_before_a_function_of_the_device(text, length):
+    assert _preamble_length(text) == length
+
+
+def test_an_edit_before_the_functions_and_a_source_without_headers_are_read_whole(front_end: FrontEnd):
+    text = b"__attribute__((global)) void k(int* p, int n) { for (int i = 0; i < n; ++i) p[i] = 3; }\n"
+    front_end.source.write_bytes(text)
+    judge = MeaningJudge(front_end, text)
+    hinted = text.replace(b"for (", b'_Pragma("unroll 4") for (')
+    assert _refused(judge.judge(hinted, (LoopHints(),))) == {}
+    assert {behind for _, behind in judge.original._readings} == {False}
 
 
 def test_line_numbers_behind_the_kernel_are_kept_by_a_line_directive(judged):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.reader import Reader
     from rpl_core.interfaces.section import ReportSection
 
-RPL_API = 1
+RPL_API = 2
 
 
 @hookimpl

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.section import ReportSection
     from rpl_report.interfaces import Exporter
 
-RPL_API = 1
+RPL_API = 2
 
 
 @hookimpl

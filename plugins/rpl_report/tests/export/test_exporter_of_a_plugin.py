@@ -8,7 +8,7 @@ PLUGIN = """
 from rpl_core import hookimpl
 from rpl_report.interfaces import Exporter, ExportInput
 
-RPL_API = 1
+RPL_API = 2
 
 class Count(Exporter):
     name, summary, suffix = "count", "How many dispatches there are.", ".txt"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.reader import Reader
 
-RPL_API = 1
+RPL_API = 2
 _EXECUTABLE = PluginSetting("plugins.rocprofv3.executable", SettingKind.PROGRAM, "the profiler to run")
 RPL_SETTINGS = (_EXECUTABLE,)
 

@@ -31,27 +31,46 @@ _MEMBERS = (DOCUMENT, PAGE, PROGRAM)
 _MOST_PACKED, _MOST_BYTES = 4 << 20, 32 << 20
 #: A name as short as `me` stands in ordinary words, and everybody's administrator is called root.
 _SHORTEST_NAME, _NOBODY = 3, frozenset({"root", "user", "nobody", "localhost", "rpl"})
+#: Anybody's home, whoever runs this: output of others names paths of those who built them.
+_HOME = re.compile(r"/(?:home|Users)/[^/\s\"':;,|)\]]+")
+_DOMAIN = r"(?:\.[A-Za-z0-9-]+)*"
+_SECRET = re.compile(r"TOKEN|SECRET|PASS|CREDENTIAL|KEY(?:$|_)|AUTH", re.IGNORECASE)
+_SHORTEST_SECRET = 6
 
 
 def scrubber(folders: Iterable[Path] = ()) -> Callable[[str], str]:
-    """A function that takes paths of this machine, its host name and its user's out of a text."""
-    places = {str(path) for path in (*folders, Path.home(), Path.cwd())} - {"/"}
-    names = {socket.gethostname(), socket.gethostname().partition(".")[0], *_user_names()}
-    names = {one for one in names if len(one) >= _SHORTEST_NAME and one.lower() not in _NOBODY}
-    ordered = sorted(places, key=len, reverse=True)
-    as_word = [
-        re.compile(rf"(?<![A-Za-z0-9]){re.escape(one)}(?![A-Za-z0-9])", re.IGNORECASE)
-        for one in sorted(names, key=len, reverse=True)  # a host's whole name before its first part
-    ]
+    """A function that takes what identifies this machine or its user out of a text.
+
+    Paths of ``folders``, of the working directory and of every home; the host's name with its domain, the
+    user's names; and values of environment variables that by their name are secret.
+    """
+    known = (*folders, Path.home(), Path.cwd())
+    places = {str(path) for one in known for path in (one, one.resolve())} - {"/"}
+    secrets = {value for name, value in os.environ.items() if _SECRET.search(name)}
+    ordered = [*_long(secrets, _SHORTEST_SECRET), *_long(places, 2)]
+    host = socket.gethostname()
+    patterns = [_HOME]
+    patterns += [_word(name, _DOMAIN) for name in _long({host, host.partition(".")[0]}, _SHORTEST_NAME)]
+    patterns += [_word(name) for name in _long(set(_user_names()), _SHORTEST_NAME)]
 
     def scrubbed(text: str) -> str:
         for place in ordered:
             text = text.replace(place, "...")
-        for name in as_word:
-            text = name.sub("...", text)
+        for pattern in patterns:
+            text = pattern.sub("...", text)
         return text
 
     return scrubbed
+
+
+def _long(texts: set[str], least: int) -> list[str]:
+    """Those that name something, the longest first: a host's whole name before its first part."""
+    kept = {one for one in texts if len(one) >= least and one.lower() not in _NOBODY}
+    return sorted(kept, key=lambda one: (-len(one), one))
+
+
+def _word(name: str, behind: str = "") -> re.Pattern[str]:
+    return re.compile(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9]){behind}", re.IGNORECASE)
 
 
 def _user_names() -> Iterable[str]:

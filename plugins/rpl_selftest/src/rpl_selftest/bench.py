@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,8 +24,9 @@ from rpl_core.values import frozen
 from rpl_selftest.check import NotPossibleError
 
 if TYPE_CHECKING:
-    from rpl_core.ingest.claims import Readers
     from rpl_core.model.recording import Recording
+    from rpl_core.plugins.host import PluginHost
+    from rpl_selftest.known_work import KnownKernel
 
     Made = TypeVar("Made")
 
@@ -36,7 +38,13 @@ _MOST_SHOWN = 300
 _GRACE_S = 10.0
 #: A code object alone: the emulator takes no bundle, which `--genco` makes.
 _DEVICE_CODE = ("--offload-device-only", "--no-gpu-bundle-output")
-PROGRAM, CODE, CAPTURE = "known_work", "known_work.hsaco", "capture"
+PROGRAM, CAPTURE = "known_work", "capture"
+#: Of examples/testbed, those that are counted with ``--quick``.
+_QUICK_TESTBED = ("gemm", "reduction")
+
+
+#: Kernel to counter to exact count of one launch.
+Counts = Mapping[str, Mapping[str, int]]
 
 
 @frozen
@@ -57,8 +65,10 @@ class Sizes:
 ON_A_GPU = Sizes(mebibytes=256, iterations=1 << 21, repeats=5)
 #: In an emulator a count is as exact for small sizes.
 EMULATED = Sizes(mebibytes=2, iterations=4096, repeats=2)
-#: For thread traces and captures, whose size is that of the work.
+#: For captures, whose size is that of the work.
 SMALL = Sizes(mebibytes=1, iterations=256, repeats=1)
+#: For thread traces, whose size grows with the work: a 32nd of that on a GPU.
+TRACED = Sizes(mebibytes=1, iterations=1 << 16, repeats=5)
 
 
 @frozen
@@ -74,7 +84,7 @@ class Answer:
 
 @frozen(eq=False)
 class Recorded:
-    """One ``rpl profile`` of the program of known work, and the times that the program itself took."""
+    """One ``rpl profile`` of a program, and the times that the program of known work itself took."""
 
     recording: Recording
     profile: Mapping[str, Any]
@@ -90,13 +100,14 @@ class Bench:
     """
 
     folder: Path
-    readers: Readers
+    host: PluginHost
     device: str | None = None
     emulated: bool = False
     programs: Path | None = None
     full: bool = False
     command_limit_s: float = 60.0
     deadline: float = float("inf")
+    scrubbed: Callable[[str], str] = str  # takes out what identifies this machine
     before: Mapping[str, str] = attrs.field(factory=dict)  # settings of clocks, as they were
     _made: dict[str, Any] = attrs.field(factory=dict)
 
@@ -108,6 +119,23 @@ class Bench:
     def temporary(self) -> Path:
         """Where everything that is started makes its temporary files."""
         return self.folder / "tmp"
+
+    @contextmanager
+    def own_temporary(self) -> Iterator[None]:
+        """Within it, what this process starts by itself has the same folder for temporary files."""
+        before = os.environ.get("TMPDIR")
+        os.environ["TMPDIR"] = str(self.temporary)
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["TMPDIR"]
+            else:
+                os.environ["TMPDIR"] = before
+
+    def shown(self, text: str, most: int) -> str:
+        """The begin of ``text``. It is scrubbed first: of a name that is cut in two the rest would stay."""
+        return readable(self.scrubbed(text), most)
 
     def once(self, name: str, make: Callable[[], Made]) -> Made:
         """What ``make`` gave the first time, or the reason why it could not."""
@@ -163,7 +191,7 @@ class Bench:
         except RplError as error:
             raise NotPossibleError(error.one_line()) from error
         last = next(
-            (readable(line, _MOST_SHOWN) for line in reversed(said) if line.strip()), "it said nothing"
+            (self.shown(line, _MOST_SHOWN) for line in reversed(said) if line.strip()), "it said nothing"
         )
         if ended.exit_status not in statuses:
             how = f"signal {ended.signal}" if ended.exit_status is None else f"exit code {ended.exit_status}"
@@ -171,27 +199,29 @@ class Bench:
         assert ended.exit_status is not None
         return Answer(ended.exit_status, stdout, ended.wall_s, last)
 
-    def build(self) -> tuple[Path, Path]:
-        """The program of known work and its code object."""
-        return self.once("build", self._build)
+    def build(self, name: str = PROGRAM) -> tuple[Path, Path]:
+        """The program ``name`` and its code object."""
+        return self.once(f"build {name}", lambda: self._build(name))
 
-    def _build(self) -> tuple[Path, Path]:
+    def _build(self, name: str) -> tuple[Path, Path]:
         from importlib.resources import as_file, files
         from shutil import which
 
         if self.programs is not None:
-            found = self.programs / PROGRAM, self.programs / CODE
+            found = self.programs / name, self.programs / f"{name}.hsaco"
             absent = [path.name for path in found if not path.is_file()]
             if absent:
                 raise NotPossibleError(f"the folder of programs holds no {' and no '.join(absent)}")
             return found
         compiler = which("hipcc")
         if compiler is None:
-            raise NotPossibleError("there is no hipcc on PATH to build the program of known work")
-        program, code = self.folder / PROGRAM, self.folder / CODE
+            what = "the program of known work" if name == PROGRAM else name
+            raise NotPossibleError(f"there is no hipcc on PATH to build {what}")
+        program, code = self.folder / name, self.folder / f"{name}.hsaco"
         architecture = "gfx942" if self.emulated else "native"
         words = (f"--offload-arch={architecture}", "-O3")
-        with as_file(files("rpl_selftest").joinpath("programs/known_work.hip")) as source:
+        with as_file(files("rpl_selftest").joinpath("programs")) as folder:
+            source = folder / f"{name}.hip" if name == PROGRAM else folder / "testbed" / f"{name}.hip"
             self.run(Path(compiler), *words, source, "-o", program)
             self.run(Path(compiler), *_DEVICE_CODE, *words, source, "-o", code)
         return program, code
@@ -202,12 +232,18 @@ class Bench:
 
     def record(self, name: str, sizes: Sizes, *options: str) -> Recorded:
         """The program under ``rpl profile`` with ``options``: one run, and its own times from that run."""
-        return self.once(f"recording {name}", lambda: self._record(name, sizes, options))
 
-    def _record(self, name: str, sizes: Sizes, options: tuple[str, ...]) -> Recorded:
+        def made() -> Recorded:
+            times = self.folder / f"{name}.times"
+            recorded = self._record(name, self.command(sizes, times), options)
+            return attrs.evolve(recorded, event_ns=read_times(times))
+
+        return self.once(f"recording {name}", made)
+
+    def _record(self, name: str, command: tuple[str, ...], options: tuple[str, ...]) -> Recorded:
         from rpl_core.ingest.load import load_recording
 
-        times, directory = self.folder / f"{name}.times", self.folder / name
+        directory = self.folder / name
         words = (
             "profile",
             "--runs",
@@ -220,11 +256,10 @@ class Bench:
             *self.device_words,
         )
         limit = ("--time-limit", f"{self.command_limit_s:g}")
-        answer = self.rpl(*words, *limit, "--", *self.command(sizes, times))
+        answer = self.rpl(*words, *limit, "--", *command)
         try:
-            recording = load_recording((directory,), self.readers)
-            profile = answer.json()
-            return Recorded(recording, profile, read_times(times), answer.wall_s)
+            readers = self.host.catalog.readers().contributions
+            return Recorded(load_recording((directory,), readers), answer.json(), {}, answer.wall_s)
         except RplError as error:
             raise NotPossibleError(error.one_line()) from error
 
@@ -236,37 +271,69 @@ class Bench:
         return self.record("timing", self.sizes)
 
     def counted(self) -> Recorded:
-        return self.record(
-            "counters", self.sizes, "--roofline", "--counters", ",".join(self.emulated_names())
-        )
+        return self.record("counters", self.sizes, *_counting(self.emulated_names()))
 
     def emulated_names(self) -> tuple[str, ...]:
         """The counters of which the emulator has exact counts; a few that arithmetic gives, without it."""
         try:
-            counts = self.emulator_counts()
+            return _names(self.emulator_counts())
         except NotPossibleError:
             return ("SQ_WAVES", "SQ_INSTS_VALU_FMA_F64")
-        return tuple(sorted({name for counters in counts.values() for name in counters}))
 
-    def emulator_counts(self) -> Mapping[str, Mapping[str, int]]:
+    def emulator_counts(self) -> Counts:
         """Kernel to counter to exact count of one launch, by the emulator on the same code object."""
-        return self.once("emulator", self._emulator_counts)
-
-    def _emulator_counts(self) -> Mapping[str, Mapping[str, int]]:
         from rpl_selftest.known_work import kernels
 
-        _, code = self.build()
+        return self.once("emulator", lambda: self._emulated(PROGRAM, kernels(self.sizes)))
+
+    def testbed_programs(self) -> Mapping[str, tuple[KnownKernel, ...]]:
+        """Those to count: of a folder of built programs the ones in it, else all (two with ``--quick``)."""
+        from rpl_selftest.known_work import kernels_of_testbed
+
+        known = kernels_of_testbed()
+        if self.programs is not None:
+            known = {name: one for name, one in known.items() if (self.programs / name).is_file()}
+            if not known:
+                raise NotPossibleError("the folder of programs holds none of the testbed")
+        return known if self.full else {name: one for name, one in known.items() if name in _QUICK_TESTBED}
+
+    def testbed(self, name: str) -> tuple[Recorded, Counts]:
+        """A program of the testbed under ``rpl profile`` with counters, and the emulator's counts of it."""
+
+        def made() -> tuple[Recorded, Counts]:
+            program, _ = self.build(name)
+            counts = self._emulated(name, self.testbed_programs()[name])
+            return self._record(f"testbed-{name}", (str(program),), _counting(_names(counts))), counts
+
+        return self.once(f"testbed {name}", made)
+
+    def _emulated(self, program: str, kernels: tuple[KnownKernel, ...]) -> Counts:
+        from rpl_codeobject.reading.read import read_code_objects
+
+        _, code = self.build(program)
+        try:
+            symbols = [one.name for part in read_code_objects(code) for one in part.kernels]
+        except RplError as error:
+            raise NotPossibleError(error.one_line()) from error
         found = {}
-        for kernel in kernels(self.sizes):
-            grid = ("--grid", kernel.work_items, "--block", kernel.workgroup)
+        for kernel in kernels:
+            sizes = (",".join(map(str, one)) for one in (kernel.grid, kernel.workgroup))
+            shape = [word for pair in zip(("--grid", "--block"), sizes, strict=True) for word in pair]
             arguments = [word for one in kernel.arguments for word in ("--arg", one)]
             limit = ("--time-limit", f"{self.command_limit_s:g}")
-            answer = self.rpl(
-                "emu", "launch", code, "--kernel", kernel.name, *grid, *arguments, *limit, "--json"
-            )
-            counters = answer.json()["amd_counters"]
+            symbol = next(filter(kernel.is_symbol, symbols), kernel.name)
+            words = ("emu", "launch", code, "--kernel", symbol, *shape, *arguments, *limit, "--json")
+            counters = self.rpl(*words).json()["amd_counters"]
             found[kernel.name] = {name: int(one["value"]) for name, one in counters.items()}
         return found
+
+
+def _names(counts: Counts) -> tuple[str, ...]:
+    return tuple(sorted({name for counters in counts.values() for name in counters}))
+
+
+def _counting(names: tuple[str, ...]) -> tuple[str, ...]:
+    return ("--roofline", "--counters", ",".join(names))
 
 
 def read_times(path: Path) -> Mapping[str, tuple[float, ...]]:

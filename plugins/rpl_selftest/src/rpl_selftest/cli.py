@@ -109,7 +109,7 @@ def _tested(
     with tempfile.TemporaryDirectory(prefix="rpl-selftest-") as name:
         bench = Bench(
             folder=Path(name).resolve(),
-            readers=session.host.catalog.readers().contributions,
+            host=session.host,
             device=device,
             emulated=device in own,
             programs=None if programs is None else programs.resolve(),
@@ -119,11 +119,11 @@ def _tested(
             before=clock_settings(),
         )
         bench.temporary.mkdir()
-        scrubbed = scrubber(_places(bench))
+        bench.scrubbed = scrubber(_places(bench))
         checks = all_checks()
         with session.output.progress("selftest", total=None) as tell:
-            lines = run_checks(checks, bench, scrubbed, tell)
-        return document_of(lines, bench, time.monotonic() - begin, scrubbed)
+            lines = run_checks(checks, bench, tell)
+        return document_of(lines, bench, time.monotonic() - begin)
 
 
 def _places(bench: Bench) -> list[Path]:

@@ -1,4 +1,4 @@
-"""What the last self-test refuted: told by `rpl doctor` and by documents of the same device."""
+"""The last self-test: told by `rpl doctor` and by documents of the same device; and what its document is."""
 
 from __future__ import annotations
 
@@ -9,15 +9,24 @@ from rpl_core import hookimpl
 if TYPE_CHECKING:
     from rpl_core.interfaces.analyzer import Analyzer
     from rpl_core.interfaces.doctor import DoctorCheck
+    from rpl_core.interfaces.document import DocumentContract
 
-RPL_API = 1
+RPL_API = 2
 
 
 @hookimpl
 def rpl_doctor_checks() -> tuple[DoctorCheck, ...]:
+    from rpl_selftest.kept import kept_path
     from rpl_selftest.telling import SelftestCheck
 
-    return (SelftestCheck(),)
+    return (SelftestCheck(),) if kept_path().is_file() else ()
+
+
+@hookimpl
+def rpl_documents() -> tuple[DocumentContract, ...]:
+    from rpl_selftest.telling import SelftestContract
+
+    return (SelftestContract(),)
 
 
 @hookimpl

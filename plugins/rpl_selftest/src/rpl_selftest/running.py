@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 _MOST_TEXT, _MOST_SHORT = 2000, 200
 
 
-def run_checks(
-    checks: Iterable[Check], bench: Bench, scrubbed: Callable[[str], str], tell: Callable[[str], None]
-) -> tuple[LinePart, ...]:
+def run_checks(checks: Iterable[Check], bench: Bench, tell: Callable[[str], None]) -> tuple[LinePart, ...]:
     """A line for each check of this mode, with what identifies this machine taken out of its text."""
     from rpl_selftest.contract import LinePart
 
@@ -38,7 +36,7 @@ def run_checks(
                 outcome=finding.outcome.value,
                 runs=check.runs,
                 expected=check.expectation,
-                found=scrubbed(finding.found)[:_MOST_TEXT],
+                found=bench.scrubbed(finding.found)[:_MOST_TEXT],
                 document=check.document,
                 essential=check.essential,
                 seconds=round(time.monotonic() - begin, 3),
@@ -60,9 +58,7 @@ def _found(check: Check, bench: Bench) -> Finding:
         return Finding(Outcome.NOT_POSSIBLE, f"the check itself failed: {type(error).__name__}: {error}")
 
 
-def document_of(
-    lines: tuple[LinePart, ...], bench: Bench, seconds: float, scrubbed: Callable[[str], str]
-) -> SelftestDocument:
+def document_of(lines: tuple[LinePart, ...], bench: Bench, seconds: float) -> SelftestDocument:
     from datetime import datetime, timezone
 
     from rpl_core import __version__
@@ -74,7 +70,7 @@ def document_of(
     gpu = next(iter(recorded.recording.gpu_agents), None) if recorded else None
 
     def short(text: str | None) -> str | None:
-        return None if text is None else scrubbed(text)[:_MOST_SHORT]
+        return None if text is None else bench.scrubbed(text)[:_MOST_SHORT]
 
     return SelftestDocument(
         rpl_version=__version__,

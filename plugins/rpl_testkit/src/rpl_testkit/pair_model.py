@@ -3,7 +3,7 @@
 An application is one kernel and a rest that run one after the other. Each process run multiplies both by
 normal noise of their own and by a clock that walks by a normal step of CV / 4 before every run, whichever
 command runs (docs/reference/statistics.md, 3.4: the model behind the table of ``accept_v1``); a ``shape``
-takes the place of that noise. The order of runs is that of ``rpl_compare.comparison.interleaved``: one
+takes the place of that noise. The order of runs is that of ``rpl_measure.interleaved``: one
 discarded warm-up each, then pairs whose order is drawn from a seed.
 """
 

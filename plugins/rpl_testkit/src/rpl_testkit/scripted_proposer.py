@@ -17,7 +17,7 @@ from rpl_core.text.table import counted
 from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer
 from rpl_optimize.interfaces.transformation import Edit, EditCandidate, GuardVerdict
 
-RPL_API = 1
+RPL_API = 2
 VARIABLE = "RPL_SCRIPTED_CANDIDATES"
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rpl_core.plugins.host import PluginHost
 
 
-HEADER = "from rpl_core import hookimpl\nRPL_API = 1\n"
+HEADER = "from rpl_core import hookimpl\nRPL_API = 2\n"
 
 
 class Site:

@@ -78,6 +78,11 @@ def vector_load_evidence(facts: KernelFacts) -> Evidence:
     return _evidence(facts, _waits_for_memory(facts), "bottleneck")
 
 
+def streaming_evidence(facts: KernelFacts) -> Evidence:
+    """Results that nobody reads again soon need no place in the caches of a kernel that waits for memory."""
+    return _evidence(facts, _waits_for_memory(facts), "bottleneck")
+
+
 def padding_evidence(facts: KernelFacts) -> Evidence:
     """At most the part of the accesses' cycles that wait for banks: c conflict cycles per cycle without."""
     conflicts = facts.bank_conflicts

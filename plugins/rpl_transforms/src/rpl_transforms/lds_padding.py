@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.declared_change import ResizedArray
 from rpl_optimize.interfaces.source_reading import SourceReading
-from rpl_optimize.interfaces.transformation import Edit, EditCandidate, Evidence, GuardVerdict
+from rpl_optimize.interfaces.transformation import (
+    Edit,
+    EditCandidate,
+    Evidence,
+    GuardVerdict,
+    KernelSource,
+)
 from rpl_transforms.evidence import KernelFacts, padding_evidence
 from rpl_transforms.promises import KernelTransformation, largest_block
 from rpl_transforms.source_file import KernelNode, SourceFile
@@ -44,15 +50,15 @@ class LdsPadding(KernelTransformation):
     summary = "Pad rows of static shared arrays so that a column does not lie in one bank."
 
     def of_kernel(
-        self, file: SourceFile, kernel: KernelNode, reading: SourceReading | None
+        self, file: SourceFile, kernel: KernelNode, source: KernelSource
     ) -> Iterator[EditCandidate]:
         for node in walk(kernel.body):
             tile = _tile(file, node) if node.type == "declaration" else None
             if tile is None or tile.columns * tile.element_bytes % (_BANKS * _BANK_BYTES):
                 continue
             grown = tile.rows * tile.element_bytes
-            block = largest_block(file, kernel.name)
-            guards = (_used_by_element(reading, tile, block), _fits(tile, grown))
+            block = largest_block(file, kernel.name, source.reading)
+            guards = (_used_by_element(source.reading, tile, block), _fits(tile, grown))
             allowed = all(guard.passed for guard in guards)
             end = tile.extent.end_byte
             yield EditCandidate(

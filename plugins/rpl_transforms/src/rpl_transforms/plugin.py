@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rpl_analysis.interfaces import Rule
     from rpl_optimize.interfaces.transformation import Transformation
 
-RPL_API = 1
+RPL_API = 2
 _DISTINCT = PluginSetting(
     "plugins.transforms.distinct-pointers", SettingKind.VALUE, "kernels whose pointers never overlap"
 )
@@ -22,12 +22,14 @@ RPL_SETTINGS = (_DISTINCT,)
 @hookimpl
 def rpl_transformations(config: Mapping[str, Any]) -> tuple[Transformation, ...]:
     from rpl_transforms.lds_padding import LdsPadding
+    from rpl_transforms.nontemporal import NontemporalStores
     from rpl_transforms.promises import Restrict, ThreadsPerBlock
     from rpl_transforms.unroll import Unroll
     from rpl_transforms.vector_loads import VectorLoads
 
     distinct = config.get(_DISTINCT.name)
-    return (Unroll(), ThreadsPerBlock(), Restrict(kernels_of(distinct)), VectorLoads(), LdsPadding())
+    promises = (ThreadsPerBlock(), Restrict(kernels_of(distinct)))
+    return (Unroll(), *promises, VectorLoads(), LdsPadding(), NontemporalStores())
 
 
 @hookimpl

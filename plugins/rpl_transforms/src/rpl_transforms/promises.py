@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.text.table import counted
 from rpl_optimize.interfaces.declared_change import LaunchBounds, RestrictedParameter
-from rpl_optimize.interfaces.source_reading import SourceReading
+from rpl_optimize.interfaces.source_reading import Launch, SourceReading
 from rpl_optimize.interfaces.transformation import (
     Edit,
     EditCandidate,
@@ -20,7 +19,7 @@ from rpl_optimize.interfaces.transformation import (
     Transformation,
 )
 from rpl_transforms.evidence import KernelFacts, launch_bounds_evidence, restrict_evidence
-from rpl_transforms.source_file import KernelNode, Launch, SourceFile, read_source_file
+from rpl_transforms.source_file import KernelNode, SourceFile, read_source_file
 from rpl_transforms.syntax import text_of, walk
 
 if TYPE_CHECKING:
@@ -40,12 +39,12 @@ class KernelTransformation(Transformation):
         return tuple(
             found
             for kernel in file.editable_kernels(source.kernel)
-            for found in self.of_kernel(file, kernel, source.reading)
+            for found in self.of_kernel(file, kernel, source)
         )
 
     @abstractmethod
     def of_kernel(
-        self, file: SourceFile, kernel: KernelNode, reading: SourceReading | None
+        self, file: SourceFile, kernel: KernelNode, source: KernelSource
     ) -> Iterator[EditCandidate]:
         """Candidates of one kernel, refused ones included."""
 
@@ -67,33 +66,35 @@ class KernelTransformation(Transformation):
 #: bounds").
 MOST_THREADS = 1024
 _BOUNDS = ("__launch_bounds__", "launch_bounds", "amdgpu_flat_work_group_size")
-_WRITES = frozenset(("assignment_expression", "pointer_expression", "update_expression"))
-_DIM3 = re.compile(r"dim3\s*[({](.*)[)}]", re.DOTALL)
 
 
 class ThreadsPerBlock(KernelTransformation):
-    """The promise is refused unless the file is a whole program and every launch has a known size."""
+    """The promise is refused unless the file is a whole program and every launch has a known size.
+
+    Known is what the compiler works out of the source, else what was recorded: HIP refuses a launch with more
+    work-items than promised (hipErrorLaunchFailure), so another input fails and computes nothing wrong.
+    """
 
     name = "threads-per-block"
     summary = "Promise the compiler the largest block that the program launches (__launch_bounds__)."
 
     def of_kernel(
-        self, file: SourceFile, kernel: KernelNode, reading: SourceReading | None
+        self, file: SourceFile, kernel: KernelNode, source: KernelSource
     ) -> Iterator[EditCandidate]:
-        _ = reading
         head = text_of(kernel.function).partition("{")[0]
         if any(word in head for word in _BOUNDS):
             return
-        launches = file.launches(kernel.name)
-        sizes = [_threads(file, launch) for launch in launches or ()]
-        known = [size for size in sizes if size is not None]
-        guards = (_launched_here(file, launches), _sizes_known(launches or (), sizes))
-        if not known:
+        launches = launches_of(source.reading, kernel.name)
+        recorded = source.recorded_block
+        blocks = [] if isinstance(launches, str) else [one.block for one in launches]
+        known = [block for block in (recorded if block is None else block for block in blocks) if block]
+        guards = (_launched_here(file, launches), _sizes_known(launches, recorded))
+        if not all(guard.passed for guard in guards):
             yield EditCandidate(
                 f"{kernel.name}-unknown", kernel.name, kernel.line, "bound the block", (), guards
             )
             return
-        most = max(known)
+        most = max(math.prod(block) for block in known)
         if most >= MOST_THREADS:
             return
         assert kernel.plain_name is not None  # of every editable kernel
@@ -114,10 +115,15 @@ class ThreadsPerBlock(KernelTransformation):
         return launch_bounds_evidence(facts)
 
 
-def _launched_here(file: SourceFile, launches: tuple[Launch, ...] | None) -> GuardVerdict:
+def launches_of(reading: SourceReading | None, kernel: str) -> tuple[Launch, ...] | str:
+    """All launches in the file, or why they are not known."""
+    return "no compiler has read the source" if reading is None else reading.launches(kernel)
+
+
+def _launched_here(file: SourceFile, launches: tuple[Launch, ...] | str) -> GuardVerdict:
     name = "launched-here-only"
-    if launches is None:
-        return GuardVerdict(name, False, "its name is used in other ways than a launch")
+    if isinstance(launches, str):
+        return GuardVerdict(name, False, launches)
     if not launches:
         return GuardVerdict(name, False, "the file launches it nowhere")
     functions = (node for node in walk(file.root) if node.type == "function_declarator")
@@ -126,51 +132,28 @@ def _launched_here(file: SourceFile, launches: tuple[Launch, ...] | None) -> Gua
     return GuardVerdict(name, True, f"{counted(len(launches), 'launch', 'launches')} in a whole program")
 
 
-def _sizes_known(launches: tuple[Launch, ...], sizes: list[int | None]) -> GuardVerdict:
-    for launch, size in zip(launches, sizes, strict=True):
-        if size is None:
-            return GuardVerdict(
-                "block-size-known", False, f"the block size {launch.block!r} is not settled", launch.line
-            )
-    return GuardVerdict("block-size-known", bool(sizes), "every launch has a constant block size")
+def _sizes_known(launches: tuple[Launch, ...] | str, recorded: tuple[int, int, int] | None) -> GuardVerdict:
+    name = "block-size-known"
+    if isinstance(launches, str) or not launches:
+        return GuardVerdict(name, False, "no launch is known")
+    open_one = next((one for one in launches if one.block is None), None)
+    if open_one is None:
+        return GuardVerdict(name, True, "every launch has a constant block size")
+    if recorded is None:
+        what = "the source does not settle the block size of a launch, and none was recorded"
+        return GuardVerdict(name, False, what, open_one.line)
+    size = " x ".join(str(one) for one in recorded)
+    what = f"the source does not settle it; the profile has {size}, and HIP refuses a launch of more"
+    return GuardVerdict(name, True, what, open_one.line)
 
 
-def _threads(file: SourceFile, launch: Launch) -> int | None:
-    """The product over the dimensions, where the file settles it."""
-    block = _block(file, launch)
-    return None if block is None else math.prod(block)
-
-
-def _block(file: SourceFile, launch: Launch) -> tuple[int, ...] | None:
-    if launch.block is None:
-        return None
-    written = _DIM3.fullmatch(launch.block) or _DIM3.fullmatch(_declared_dim3(file, launch.block))
-    parts = (launch.block if written is None else written[1]).split(",")
-    sizes = [file.integer(part.strip()) for part in parts]
-    return None if None in sizes else tuple(size for size in sizes if size is not None)
-
-
-def largest_block(file: SourceFile, kernel: str) -> tuple[int, ...] | None:
+def largest_block(file: SourceFile, kernel: str, reading: SourceReading | None) -> tuple[int, ...] | None:
     """What every launch has at most in x, y and z, where the file is a whole program that settles it."""
-    launches = file.launches(kernel)
-    blocks = [_block(file, launch) for launch in launches or ()]
-    known = [(*block, 1, 1)[:3] for block in blocks if block is not None]
-    if not known or len(known) != len(blocks) or not _launched_here(file, launches).passed:
+    launches = launches_of(reading, kernel)
+    if isinstance(launches, str) or not _launched_here(file, launches).passed:
         return None
-    return tuple(max(sizes) for sizes in zip(*known, strict=True))
-
-
-def _declared_dim3(file: SourceFile, name: str) -> str:
-    """``dim3(...)`` of a variable that is declared once and never assigned, else an empty text."""
-    found: list[str] = []
-    for node in walk(file.root):
-        if node.type == "init_declarator" and text_of(node.child_by_field_name("declarator")) == name:
-            is_dim3 = node.parent is not None and text_of(node.parent).startswith(("dim3", "const dim3"))
-            value = text_of(node.child_by_field_name("value"))
-            found.append(f"dim3{value}" if is_dim3 and value.startswith(("(", "{")) else value)
-        elif node.type in _WRITES and re.search(rf"(?:^|[&*(\s]){re.escape(name)}\b", text_of(node)):
-            return ""
-    return found[0] if len(found) == 1 else ""
+    known = [one.block for one in launches if one.block is not None]
+    return tuple(max(sizes) for sizes in zip(*known, strict=True)) if len(known) == len(launches) else None
 
 
 # ``__restrict__`` on pointer parameters, where the user has said that they point to different memory.
@@ -191,9 +174,9 @@ class Restrict(KernelTransformation):
         self._distinct = distinct
 
     def of_kernel(
-        self, file: SourceFile, kernel: KernelNode, reading: SourceReading | None
+        self, file: SourceFile, kernel: KernelNode, source: KernelSource
     ) -> Iterator[EditCandidate]:
-        _ = (file, reading)
+        _ = (file, source)
         pointers = [
             pointer for node in kernel.parameter_declarations if (pointer := _pointer(node)) is not None
         ]

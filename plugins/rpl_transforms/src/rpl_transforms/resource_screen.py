@@ -1,13 +1,14 @@
 """Refuse a candidate by what the compiler makes of it: spills, scratch, occupancy, an unchanged loop.
 
-A screen before measuring, not the last word: it compiles the file on its own, while the build that is
-measured uses the program's own commands and is guarded again.
+A screen before measuring, not the last word: it compiles the one file for the device, by the options of the
+build where they are known, while the build that is measured is guarded again.
 """
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Protocol
 
 import attrs
 
@@ -21,6 +22,7 @@ from rpl_core.values import frozen
 from rpl_optimize.build.binary_guards import binary_guards
 from rpl_optimize.build.build_run import build_environment
 from rpl_optimize.build.systems import CLANG, first_installed
+from rpl_optimize.interfaces.source_reading import SourceReading
 from rpl_optimize.interfaces.transformation import GuardVerdict, KernelSource, Screening
 from rpl_optimize.isolation.sandbox import Reach, run_confined
 
@@ -32,9 +34,7 @@ _TIME_LIMIT_S = 120.0
 class ResourceScreen:
     """Screens candidates of one source against its own baseline, which is compiled once."""
 
-    def __init__(
-        self, compiler: DeviceCompiler, baseline: bytes, architecture: Architecture | None = None
-    ) -> None:
+    def __init__(self, compiler: Compiles, baseline: bytes, architecture: Architecture | None = None) -> None:
         self._compiler, self._baseline = _working_compiler(compiler, baseline)
         self._architecture = architecture
 
@@ -54,9 +54,11 @@ class ResourceScreen:
 
 
 def screen_for(source: KernelSource, architecture: str | None) -> ResourceScreen | str:
-    """A screen with the installed compiler for ``architecture``, or why there is none."""
+    """A screen by the compiler of the build, else by the installed one, or why there is none."""
     if architecture is None:
         return "the documents name no device architecture"
+    if source.reading is not None:
+        return ResourceScreen(BuildCompiler(source.reading, architecture), source.text, source.architecture)
     program = first_installed(CLANG)
     if program is None:
         return "no HIP compiler is installed"
@@ -64,11 +66,9 @@ def screen_for(source: KernelSource, architecture: str | None) -> ResourceScreen
     return ResourceScreen(compiler, source.text, source.architecture)
 
 
-def _working_compiler(
-    compiler: DeviceCompiler, baseline: bytes
-) -> tuple[DeviceCompiler, CodeObject | NotCompiled]:
+def _working_compiler(compiler: Compiles, baseline: bytes) -> tuple[Compiles, CodeObject | NotCompiled]:
     built = compiler.compile(baseline)
-    if isinstance(built, NotCompiled):
+    if isinstance(built, NotCompiled) and isinstance(compiler, DeviceCompiler):
         bare = attrs.evolve(compiler, flags=(*compiler.flags, *_BARE))
         second = bare.compile(baseline)
         if not isinstance(second, NotCompiled):
@@ -94,6 +94,25 @@ class NotCompiled:
     """Why there is no code object: the compiler's first error, or what is missing."""
 
     reason: str
+
+
+class Compiles(Protocol):
+    """Makes device code of one text of a source."""
+
+    def compile(self, text: bytes) -> CodeObject | NotCompiled: ...
+
+
+@frozen(eq=False)
+class BuildCompiler:
+    """The compiler of the user's build, with its options."""
+
+    reading: SourceReading
+    architecture: str
+
+    def compile(self, text: bytes) -> CodeObject | NotCompiled:
+        """Of ``text`` in place of the source."""
+        built = self.reading.compiled(text, self.architecture)
+        return NotCompiled(built) if isinstance(built, str) else built
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""One source file: its kernels, its functions and who mentions whom, and the launches that it holds."""
+"""One source file: its kernels, its functions and who mentions whom."""
 
 from __future__ import annotations
 
@@ -150,15 +150,6 @@ _INTEGER = re.compile(r"(0[xX][0-9a-fA-F']+|[0-9][0-9']*)[uUlL]{0,3}")
 
 
 @frozen(eq=False)
-class Launch:
-    """A launch of a kernel: the expressions of its block size and of its arguments."""
-
-    line: int
-    block: str | None
-    arguments: tuple[str, ...]
-
-
-@frozen(eq=False)
 class SourceFile:
     """``functions`` maps a name to all its definitions in the file, overloads and methods included.
 
@@ -186,20 +177,6 @@ class SourceFile:
         plain = [kernel for kernel in self.kernels if kernel.plain_name is not None]
         names = [kernel.name for kernel in plain]
         return tuple(k for k in plain if names.count(k.name) == 1 and name in {None, k.name})
-
-    def launches(self, kernel: str) -> tuple[Launch, ...] | None:
-        """All launches in the file; ``None`` where the name is used in another way as well."""
-        launches, mentions = [], 0
-        for node in walk(self.root):
-            if node.type == "identifier" and text_of(node) == kernel:
-                mentions += 1
-            elif node.type == "call_expression":
-                launch = _launch(node, kernel)
-                if launch is not None:
-                    launches.append(launch)
-            elif node.type == "preproc_arg" and re.search(rf"\b{re.escape(kernel)}\b", text_of(node)):
-                return None
-        return tuple(launches) if mentions == len(launches) + 1 else None  # one more: the definition
 
     def integer(self, expression: str) -> int | None:
         """The value of a literal, or of a name that one constant or macro of the file settles."""
@@ -289,20 +266,6 @@ def _mentions(
 def words_in(node: Node) -> frozenset[str]:
     """Every name in a part of the source."""
     return frozenset(text_of(inner) for inner in walk(node) if inner.type in _NAMES)
-
-
-def _launch(call: Node, kernel: str) -> Launch | None:
-    function, arguments = call.child_by_field_name("function"), call.child_by_field_name("arguments")
-    words = () if arguments is None else tuple(text_of(node) for node in arguments.named_children)
-    syntax = next((child for child in call.children if child.type == "kernel_call_syntax"), None)
-    if syntax is not None and function is not None:
-        is_template = function.type == "template_function"
-        if text_of(function.child_by_field_name("name") if is_template else function) == kernel:
-            shape = [text_of(node) for node in syntax.named_children]
-            return Launch(line_of(call), shape[1] if len(shape) > 1 else None, words)
-    if text_of(function) == "hipLaunchKernelGGL" and words and words[0].partition("<")[0] == kernel:
-        return Launch(line_of(call), words[2] if len(words) > 2 else None, words[5:])
-    return None
 
 
 def _constant_value(init: Node) -> str:

@@ -243,4 +243,5 @@ def _candidate(
         guards=verdicts,
         changes_loop=True,
         declares=(LoopHints(0 if had else 1),),
+        alternatives=loop.id,
     )

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.source_reading import SourceReading
-from rpl_optimize.interfaces.transformation import Edit, EditCandidate, Evidence, GuardVerdict
+from rpl_optimize.interfaces.transformation import (
+    Edit,
+    EditCandidate,
+    Evidence,
+    GuardVerdict,
+    KernelSource,
+)
 from rpl_transforms.evidence import KernelFacts, vector_load_evidence
 from rpl_transforms.promises import KernelTransformation
 from rpl_transforms.source_file import KernelNode, SourceFile
@@ -48,7 +54,7 @@ class VectorLoads(KernelTransformation):
     summary = "Load neighbouring elements at once where their address is aligned."
 
     def of_kernel(
-        self, file: SourceFile, kernel: KernelNode, reading: SourceReading | None
+        self, file: SourceFile, kernel: KernelNode, source: KernelSource
     ) -> Iterator[EditCandidate]:
         readonly = dict(_read_only(kernel))
         for block in walk(kernel.body):
@@ -58,7 +64,7 @@ class VectorLoads(KernelTransformation):
             for begin in range(len(loads)):
                 group = _group(loads[begin:])
                 if group:
-                    yield _candidate(file, kernel, group, reading)
+                    yield _candidate(file, kernel, group, source.reading)
 
     def evidence_of(self, facts: KernelFacts) -> Evidence:
         return vector_load_evidence(facts)
@@ -123,7 +129,8 @@ def _candidate(
         f"? *reinterpret_cast<const {vector}*>({place}) : {vector}{{{{{elements}}}}}; "
     )
     begin = first.node.start_byte
-    guards = (_proven(reading, group), _names_free(reading, text, group[0], text_of(file.root)))
+    own = {first.pointer, *re.findall(r"\w+", first.index)}
+    guards = (_proven(reading, group), names_free(reading, text, own, text_of(file.root)))
     edits = [Edit(begin, begin, text.encode())]
     for number, load in enumerate(group):
         edits.append(Edit(load.value.start_byte, load.value.end_byte, f"{name}.rpl_at[{number}]".encode()))
@@ -147,12 +154,11 @@ def _proven(reading: SourceReading | None, group: tuple[Load, ...]) -> GuardVerd
     return reading.neighbouring_loads([(load.value.start_byte, load.value.end_byte) for load in group])
 
 
-def _names_free(reading: SourceReading | None, text: str, load: Load, source: str) -> GuardVerdict:
-    """Nothing of the new text may mean something else in this source; the load's own words are proven."""
+def names_free(reading: SourceReading | None, text: str, own: set[str], source: str) -> GuardVerdict:
+    """Nothing of the new text may mean something else in this source; its ``own`` words are proven."""
     macros = None if reading is None else reading.macros()
     if macros is None:
         return GuardVerdict("names-free", False, "the macros of the source are not known")
-    own = {load.pointer, *re.findall(r"\w+", load.index)}
     new = set(re.findall(r"[A-Za-z_]\w*", text)) - own
     in_source = set(re.findall(r"rpl_\w+", source))
     taken = sorted(new & (macros | in_source))

@@ -1,4 +1,4 @@
-"""What rpl-vmreplay offers to the optimizer: a plugin of its own, for where that is installed."""
+"""What rpl-vmreplay offers to the optimizer, which need not be installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.options import CommandOption
     from rpl_optimize.interfaces.equivalence import EquivalenceCheck
 
-RPL_API = 1
+RPL_API = 2
 
 
 @hookimpl
@@ -25,7 +25,7 @@ def rpl_options() -> tuple[CommandOption[Any], ...]:
     return (CAPTURE, SANITIZE, VARY_INPUTS, VARY_SECONDS)
 
 
-@hookimpl
+@hookimpl(optionalhook=True)  # without rpl-optimize nobody asks
 def rpl_equivalence_checks() -> tuple[EquivalenceCheck, ...]:
     from rpl_vmreplay.compare.optimizer_check import CapturedLaunchCheck
     from rpl_vmreplay.inputs.optimizer_check import VariedInputsCheck

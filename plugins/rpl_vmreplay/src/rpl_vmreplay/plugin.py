@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.options import CommandOption
     from rpl_vmreplay.interfaces.replayer import Replayer
 
-RPL_API = 1
+RPL_API = 2
 
 
 @hookimpl

@@ -12,11 +12,12 @@ import attrs
 import click
 
 from rpl_analysis.options import NAMES
-from rpl_compare.comparison.model import CompareRule, Outcome, Statistic
+from rpl_compare.comparison.model import CompareRule, Outcome
 from rpl_core.cli.command_options import option_values
 from rpl_core.cli.output import emphasised, terminal_width
 from rpl_core.errors import NoVerdictError, UsageError
 from rpl_core.values import frozen
+from rpl_measure.samples import Statistic
 
 if TYPE_CHECKING:
     from rpl_compare.ci import Result
@@ -67,8 +68,8 @@ class CompareSettings:
 def recordings(session: Session, base: Path | None, new: Path | None, settings: CompareSettings) -> int:
     """Two recordings, or one directory of an interleaved comparison."""
     from rpl_compare.comparison.compare import compare_recordings
-    from rpl_compare.comparison.manifest import is_comparison_directory
-    from rpl_compare.comparison.side import load_side, range_of_sides
+    from rpl_measure.manifest import is_comparison_directory
+    from rpl_measure.side import load_side, range_of_sides
 
     _refuse({"--total-time": settings.total_time}, because="only --interleaved measures")
     if base is None:
@@ -99,8 +100,8 @@ def recordings(session: Session, base: Path | None, new: Path | None, settings: 
 
 def _recordings_of_pairs(session: Session, directory: Path) -> list[Recording]:
     """Both run directories of an interleaved comparison."""
-    from rpl_compare.comparison.manifest import FOLDERS
     from rpl_core.ingest.load import load_recording
+    from rpl_measure.manifest import FOLDERS
 
     readers = session.host.catalog.readers().contributions
     return [load_recording((directory / FOLDERS[label],), readers) for label in ("base", "new")]
@@ -108,12 +109,12 @@ def _recordings_of_pairs(session: Session, directory: Path) -> list[Recording]:
 
 def interleaved(session: Session, base: Path | None, settings: CompareSettings) -> int:
     """Measure two commands in turns and compare the pairs."""
-    from rpl_compare.comparison.interleaved import MeasureRequest
     from rpl_compare.comparison.pairs import measure_and_compare
     from rpl_core.cli.profile_command import log_sink
     from rpl_core.process.launch import application_command
     from rpl_core.profiling.collectors import choose_collector
     from rpl_core.run_directory.writer import default_path
+    from rpl_measure.interleaved import MeasureRequest
 
     _refuse({"--range": settings.range}, because="an interleaved comparison judges whole runs")
     if base is not None or not (settings.base_command and settings.new_command):
@@ -259,8 +260,8 @@ def _write(settings: CompareSettings, name: str, text: str) -> None:
 
 def _request(settings: CompareSettings) -> CompareRequest:
     from rpl_analysis.phases.option import RANGE
-    from rpl_compare.comparison.comparable import SYNTHETIC_VARIABLE
     from rpl_compare.comparison.compare import CompareRequest
+    from rpl_measure.comparable import SYNTHETIC_VARIABLE
 
     if not 0 < settings.alpha < 0.5:
         raise UsageError(f"--alpha must lie between 0 and 0.5, not {settings.alpha:g}")

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.text.names import shown_names
-from rpl_compare.comparison.comparable import check_comparable
 from rpl_compare.comparison.evidence import TakeEvidence, paired_evidence, unpaired_evidence
 from rpl_compare.comparison.judging import Gate, Question, decide, judge_items, matches
-from rpl_compare.comparison.model import CompareRule, Judged, Kind, Method, Sample, Statistic
+from rpl_compare.comparison.model import CompareRule, Judged, Method
 from rpl_compare.comparison.naming import item_name, kernel_names
-from rpl_compare.comparison.samples import samples_of
-from rpl_compare.comparison.side import copies_everywhere, make_side
 from rpl_core.errors import MissingError, NoVerdictError
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.text.alike import did_you_mean
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
+from rpl_measure.comparable import check_comparable
 from rpl_measure.estimates import WARN_CV, NoiseLevel, noise_level
+from rpl_measure.samples import Kind, Sample, Statistic, samples_of
+from rpl_measure.side import copies_everywhere, make_side
 
 if TYPE_CHECKING:
-    from rpl_compare.comparison.side import Loaded, Side
+    from rpl_measure.side import Loaded, Side
 
 
 @frozen

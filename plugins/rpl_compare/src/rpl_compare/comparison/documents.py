@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rpl_compare.comparison.model import Kind, Method, Sample, Statistic
+from rpl_compare.comparison.model import Method
 from rpl_compare.contract import (
     CompareDocument,
     DriftPart,
@@ -22,14 +22,15 @@ from rpl_core.contracts.common import SCHEMA_VERSION, ProvenanceDoc
 from rpl_core.documents.drafts import diagnostic_docs
 from rpl_core.model.origin import Origin
 from rpl_measure.estimates import median, robust_cv
+from rpl_measure.samples import Kind, Sample, Statistic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rpl_compare.comparison.compare import Comparison
     from rpl_compare.comparison.model import Judged
-    from rpl_compare.comparison.side import Side
     from rpl_measure.series import Drift
+    from rpl_measure.side import Side
 
 UNPAIRED_TEST = "Mann-Whitney U, two-sided, exact up to 60 runs; Hodges-Lehmann ratio with its rank interval"
 PAIRED_TEST = "Wilcoxon signed-rank on log ratios, two-sided, exact up to 50 pairs; Hodges-Lehmann ratio"

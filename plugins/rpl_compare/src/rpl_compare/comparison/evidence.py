@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from rpl_compare.comparison.model import CompareRule, Evidence, Method, Sample
+from rpl_compare.comparison.model import CompareRule, Evidence, Method
 from rpl_measure.estimates import pseudo_median, robust_cv, robust_sigma, shift
 from rpl_measure.minimum_detectable import paired_precision, unpaired_precision
 from rpl_measure.rank_tests import (
@@ -15,6 +15,7 @@ from rpl_measure.rank_tests import (
     signed_rank_interval,
     signed_rank_test,
 )
+from rpl_measure.samples import Sample
 from rpl_measure.series import Drift, find_drift
 
 #: Evidence of one item from its two samples.

@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_compare.comparison.comparable import check_comparable
 from rpl_compare.comparison.judging import matches
-from rpl_compare.comparison.model import CompareRule, ItemKey, Kind, Outcome, Sample, Verdict
-from rpl_compare.comparison.samples import APPLICATION_KINDS, samples_of
-from rpl_compare.comparison.side import Side, load_side, make_side, range_of_sides, run_directories
+from rpl_compare.comparison.model import CompareRule, Outcome, Verdict
 from rpl_compare.contract import HistoryDocument, HistoryEntry, HistoryItem, StepPart
 from rpl_core import __version__
 from rpl_core.contracts.common import SCHEMA_VERSION, ProvenanceDoc
@@ -26,8 +23,11 @@ from rpl_core.errors import MissingError
 from rpl_core.model.origin import Origin
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
+from rpl_measure.comparable import check_comparable
 from rpl_measure.estimates import median
+from rpl_measure.samples import APPLICATION_KINDS, ItemKey, Kind, Sample, samples_of
 from rpl_measure.series import FEWEST_ENTRIES, Level, entry_noise, find_levels
+from rpl_measure.side import Side, load_side, make_side, range_of_sides, run_directories
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,26 +9,15 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_compare.comparison.model import (
-    CompareRule,
-    Evidence,
-    ItemKey,
-    Judged,
-    Kind,
-    Method,
-    Outcome,
-    RunObservation,
-    Sample,
-    Verdict,
-)
+from rpl_compare.comparison.model import CompareRule, Evidence, Judged, Method, Outcome, Verdict
 from rpl_compare.comparison.naming import item_name
-from rpl_compare.comparison.samples import samples_of
 from rpl_core.exit_codes import ExitCode
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_measure.estimates import REFUSE_CV, NoiseLevel, noise_level
 from rpl_measure.minimum_detectable import minimum_detectable_change, pairs_needed, runs_needed
 from rpl_measure.rank_tests import fewest_pairs, fewest_values, holm_adjusted
+from rpl_measure.samples import ItemKey, Kind, RunObservation, Sample, samples_of
 
 if TYPE_CHECKING:
     from rpl_compare.comparison.evidence import TakeEvidence

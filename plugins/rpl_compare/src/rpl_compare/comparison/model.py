@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from enum import Enum
 
-from rpl_core.text.safety import shorten
 from rpl_core.values import frozen
 from rpl_measure.minimum_detectable import Precision, Requirement
+from rpl_measure.samples import ItemKey, Sample
 from rpl_measure.series import Drift
 
 
@@ -26,70 +25,6 @@ class Outcome(str, Enum):
     REGRESSION = "regression"
     INCONCLUSIVE = "inconclusive"
     NO_VERDICT = "no_verdict"
-
-
-class Statistic(str, Enum):
-    """What stands for a kernel in one run. Dispatches of a run are correlated and never pooled."""
-
-    SUM = "sum"
-    MEDIAN = "median"
-
-
-class Kind(str, Enum):
-    KERNEL = "kernel"
-    RUNTIME = "runtime"  # sum of all dispatches
-    MAKESPAN = "makespan"  # from the first begin to the last end
-    CRITICAL_PATH = "critical_path"
-    PROCESS_TIME = "process_time"  # wall clock, where no GPU trace exists
-
-
-@frozen
-class ItemKey:
-    """One thing that is compared."""
-
-    kind: Kind
-    name: str
-
-    @property
-    def short_name(self) -> str:
-        """For sentences; kernel names may have thousands of characters."""
-        return shorten(self.name, 60)
-
-
-@frozen
-class KernelObservation:
-    """One kernel in one run. ``damaged`` counts dispatches that end before they begin."""
-
-    time_ns: float
-    sum_ns: int
-    launches: int
-    damaged: int
-
-
-@frozen
-class RunObservation:
-    """One process run, summarised. A time is ``None`` where the run does not tell it."""
-
-    kernels: Mapping[str, KernelObservation]
-    application: Mapping[Kind, float]
-    processes: int
-    unnamed: int = 0  # dispatches without a kernel name, which no kernel's time holds
-    zero_durations: int = 0
-    sync_info: str | None = None  # what the edges of the critical path rest on
-
-    @property
-    def runtime_ns(self) -> float | None:
-        return self.application.get(Kind.RUNTIME)
-
-
-@frozen
-class Sample:
-    """The statistic of one item in each run of one side. ``problem`` says why it can't be judged."""
-
-    values_ns: tuple[float, ...]
-    launches: float | None = None
-    share: float | None = None
-    problem: str | None = None
 
 
 @frozen

@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_compare.comparison.compare import CompareRequest, Comparison, compare_pairs
-from rpl_compare.comparison.interleaved import MeasureRequest, measure_pairs
 from rpl_compare.comparison.judging import decide
-from rpl_compare.comparison.manifest import FOLDERS, complete_pairs, read_manifest
-from rpl_compare.comparison.model import Outcome, Statistic, Verdict
-from rpl_compare.comparison.side import Side, observe_pass
-from rpl_core.errors import BadDataError, NoVerdictError, UsageError
+from rpl_compare.comparison.model import Outcome, Verdict
+from rpl_core.errors import UsageError
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.run_directory.layout import is_run_directory
-from rpl_core.run_directory.reader import load_manifest
 from rpl_core.text.table import counted
+from rpl_measure.interleaved import MeasureRequest, measure_pairs
+from rpl_measure.manifest import read_manifest
 from rpl_measure.rank_tests import fewest_pairs
+from rpl_measure.side import Side, stored_sides
 
 if TYPE_CHECKING:
     from rpl_compare.comparison.model import CompareRule, Judged
@@ -97,41 +95,3 @@ def compare_stored_pairs(directory: Path, readers: Readers, request: CompareRequ
     base, new = stored_sides(directory, readers, request.statistic)
     looks = read_manifest(directory).looks
     return compare_pairs(base, new, request, looks or (len(base.runs),))
-
-
-def stored_sides(
-    directory: Path, readers: Readers, statistic: Statistic = Statistic.SUM
-) -> tuple[Side, Side]:
-    """Base and new of a directory of pairs, read from recordings. Raises ``NoVerdictError`` without pairs."""
-    manifest = read_manifest(directory)
-    pairs = complete_pairs(manifest)
-    if not pairs:
-        raise NoVerdictError(
-            f"{directory} holds no complete pair", cause=manifest.reason, next_step="measure again"
-        )
-    base, new = (
-        _side(label, directory / folder, [pair[label] for pair in pairs], readers, statistic)
-        for label, folder in FOLDERS.items()
-    )
-    return base, new
-
-
-def _side(label: str, directory: Path, names: Sequence[str], readers: Readers, statistic: Statistic) -> Side:
-    if not is_run_directory(directory):
-        raise BadDataError(f"{directory} is no run directory", cause="the comparison was moved in parts")
-    manifest = load_manifest(directory)
-    entries = {entry.name: entry for entry in manifest.passes if entry.state == "complete"}
-    missing = [name for name in names if name not in entries]
-    if missing:
-        raise BadDataError(f"{directory} lacks the run {missing[0]!r} that its comparison names")
-    copies = bool(manifest.options.get("focus_critical"))
-    observed = [
-        observe_pass(directory, entries[name], readers, statistic, include_copies=copies) for name in names
-    ]
-    return Side(
-        label=label,
-        runs=tuple(run for run, _ in observed),
-        facts=tuple(facts for _, facts in observed),
-        manifests=(manifest,),
-        command=manifest.command,
-    )

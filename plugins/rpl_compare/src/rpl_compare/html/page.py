@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from rpl_compare.comparison.compare import Comparison
-    from rpl_compare.comparison.side import Side
     from rpl_compare.contract import CompareDocument, ItemPart, OneSidedKernel, SidePart
     from rpl_core.model.recording import Recording
     from rpl_core.plugins.host import PluginHost
+    from rpl_measure.side import Side
 
 __all__ = ["compare_page"]
 

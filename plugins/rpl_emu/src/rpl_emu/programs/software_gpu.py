@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rpl_core.config.values import text
 from rpl_core.errors import MissingError
+from rpl_core.interfaces.options import CommandOption
 from rpl_core.values import frozen
 from rpl_emu.native_program import find_program
 
@@ -41,6 +43,14 @@ _LIBRARIES = "usr/lib/x86_64-linux-gnu"
 _SYSTEM = ("/opt/rocm/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 _RUNTIME = "libhsa-runtime64.so.1"
 _NEEDED = re.compile(rb"libamdhip64\.so\.\d+")
+RUNTIME: CommandOption[Path | None] = CommandOption(
+    name="runtime",
+    commands=("profile",),
+    parse=lambda value: Path(text(value)),
+    default=None,
+    help="Root with ROCm's runtime for the emulated device, as tools/get-rocm-runtime prints; else found.",
+    metavar="DIR",
+)
 #: Programs are small beside their libraries; what stands in the first part is enough.
 _MOST_READ = 64 << 20
 
@@ -52,9 +62,12 @@ class Runtime:
     root: Path | None = None
 
 
-def launcher_words(runtime: Runtime, *, sanitize: bool = False) -> tuple[str, ...]:
+def launcher_words(
+    runtime: Runtime, *, sanitize: bool = False, strict_decode: bool = False
+) -> tuple[str, ...]:
     """What stands before a program and its arguments. Raises MissingError with the remedy."""
-    words = (str(find_launcher()), "--executor", "emu", *(("--sanitize",) if sanitize else ()))
+    flags = (*(("--sanitize",) if sanitize else ()), *(("--strict-decode",) if strict_decode else ()))
+    words = (str(find_launcher()), "--executor", "emu", *flags)
     return words if runtime.root is None else (*words, "--runtime", str(runtime.root))
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from rpl_core.cli.command_options import PluginOptionsCommand
+from rpl_core.cli.declared_options import declared, takes
 from rpl_core.cli.session import Session
 from rpl_core.errors import UsageError
-from rpl_llm_unroll.plugin import RPL_SETTINGS
-from rpl_optimize.cli.optimize_options import optimize_options
+from rpl_llm_unroll.settings import FORM, OPTIONS, LlmSettings
+from rpl_optimize.cli.optimize_options import OptimizeSettings
 
 if TYPE_CHECKING:
     from rpl_llm_unroll.settings import Form
@@ -26,51 +26,11 @@ _FORM_OPTIONS = (
     click.option("--compact", is_flag=True, help="The shortest form: device, label, resources, kernel."),
     click.option("--full-source", is_flag=True, help="The whole source file instead of what is used."),
 )
-_LLM_OPTIONS = (
-    click.option("--model", metavar="NAME", help="The model, as its endpoint calls it."),
-    click.option(
-        "--base-url",
-        metavar="URL",
-        help="Endpoint (default: OPENAI_BASE_URL, else https://api.openai.com/v1).",
-    ),
-    click.option("--temperature", type=float, help="Sampling temperature (default: the endpoint's)."),
-    click.option("--seed", type=int, help="Sampling seed (default: none)."),
-    click.option("--max-tokens", type=int, metavar="N", help="Longest reply (default 16384 tokens)."),
-    click.option("--token-budget", type=int, metavar="N", help="Tokens of a session (default 200000)."),
-    click.option("--money-budget", type=float, metavar="M", help="Money for a session; needs prices."),
-    click.option("--price-in", type=float, metavar="M", help="Price of a million prompt tokens."),
-    click.option("--price-out", type=float, metavar="M", help="Price of a million reply tokens."),
-    click.option("--llm-timeout", type=float, metavar="S", help="Seconds for one reply (default 300)."),
-    click.option(
-        "--replay-llm",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Take replies from exchanges.jsonl.",
-    ),
-    click.option(
-        "--replay-other-figures",
-        is_flag=True,
-        help="Replay even if figures were measured anew since.",
-    ),
-    click.option(
-        "--allow-secret-lines", metavar="N,...", help="Lines of the source that only look like secrets."
-    ),
-)
-#: Options that may stand in the configuration file, with their names there.
-CONFIGURABLE = {setting.name.rpartition(".")[2]: setting.name for setting in RPL_SETTINGS}
-_NAMES = (*CONFIGURABLE, "replay-llm", "replay-other-figures", "allow-secret-lines")
 
 
 def form_options(command: F) -> F:
     """Add ``--compact`` and ``--full-source``."""
     for option in reversed(_FORM_OPTIONS):
-        command = option(command)
-    return command
-
-
-def llm_options(command: F) -> F:
-    """Add everything that a session with a language model can be told."""
-    for option in reversed((*_LLM_OPTIONS, *_FORM_OPTIONS)):
         command = option(command)
     return command
 
@@ -86,7 +46,7 @@ def chosen_form(flags: Mapping[str, Any]) -> Form:
 
 def split_flags(flags: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The flags of a language model, and all others."""
-    own = {*(name.replace("-", "_") for name in _NAMES), "compact", "full_source"}
+    own = {*declared(LlmSettings), "compact", "full_source"}
     return {k: v for k, v in flags.items() if k in own}, {k: v for k, v in flags.items() if k not in own}
 
 
@@ -94,14 +54,14 @@ def proposer_options(session: Session, flags: Mapping[str, Any]) -> dict[str, st
     """Options for ``ProposalRequest``: flag, then configuration file; what is absent keeps its default."""
     view = session.host.relay.config
     options = {}
-    for name in _NAMES:
-        value = flags[name.replace("-", "_")]
-        if value is None and name in CONFIGURABLE:
-            value = view.get(CONFIGURABLE[name])
+    for name, (field, one) in OPTIONS.items():
+        value = flags[field]
+        if value is None and one.setting is not None:
+            value = view.get(one.setting)
         if value is not None and value is not False:
             options[name] = "true" if value is True else str(value)
     form = chosen_form(flags)
-    return options if form == "standard" else {**options, "prompt": form}
+    return options if form == "standard" else {**options, FORM: form}
 
 
 # The closed loop with a language model as proposer.
@@ -113,8 +73,9 @@ def proposer_options(session: Session, flags: Mapping[str, Any]) -> dict[str, st
     short_help="Let a language model rewrite kernels; accept what is proven.",
 )
 @click.argument("application", nargs=-1, type=click.UNPROCESSED)
-@llm_options
-@optimize_options
+@takes(LlmSettings)
+@form_options
+@takes(OptimizeSettings)
 @click.pass_context
 def llm_optimize(context: click.Context, /, application: tuple[str, ...], **flags: Any) -> int:
     """Ask a language model for faster kernels: `rpl llm-optimize [SOURCE] "COMMAND" --model NAME`.
@@ -132,10 +93,11 @@ def llm_optimize(context: click.Context, /, application: tuple[str, ...], **flag
     from rpl_llm_unroll.questions import require_ready
     from rpl_optimize.cli.optimize_command import run_optimize
 
+    session = session_of(context)
     own, shared = split_flags(flags)
-    options = proposer_options(session_of(context), own)
+    options = proposer_options(session, own)
     if shared["resume"] is None:  # a resumed session has its options recorded
-        require_ready(options, os.environ)
+        require_ready(options, session.host.catalog.of, os.environ)
     return run_optimize(
         context, application, shared, proposer="llm", suffix="_llm_opt", proposer_options=options
     )

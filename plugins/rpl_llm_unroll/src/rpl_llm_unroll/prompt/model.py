@@ -11,7 +11,8 @@ import attrs
 
 from rpl_codeobject.kernel_names import is_instance
 from rpl_core.values import frozen
-from rpl_llm_unroll.exchange import Message, digest_of, tokens_of
+from rpl_llm_unroll.exchange import digest_of, tokens_of
+from rpl_llm_unroll.interfaces.client import Message
 from rpl_llm_unroll.prompt.figures import fenced, sentence, without_folders
 from rpl_llm_unroll.reply import Target
 from rpl_transforms.source_file import KernelNode, read_source_file

@@ -7,13 +7,14 @@ from typing import Any
 import click
 
 from rpl_core.cli.command_options import PluginOptionsCommand
-from rpl_optimize.cli.optimize_options import optimize_options
+from rpl_core.cli.declared_options import takes
+from rpl_optimize.cli.optimize_options import OptimizeSettings
 
 
 @click.command("optimize", cls=PluginOptionsCommand)
 @click.argument("application", nargs=-1, type=click.UNPROCESSED)
 @click.option("--proposer", metavar="NAME", default="ranked", help="Who chooses what to try next.")
-@optimize_options
+@takes(OptimizeSettings)
 @click.pass_context
 def optimize(context: click.Context, /, application: tuple[str, ...], **flags: Any) -> int:
     """Try changes of kernels one by one and accept what is proven: `rpl optimize [SOURCE] "COMMAND"`.

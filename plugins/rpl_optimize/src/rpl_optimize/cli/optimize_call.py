@@ -6,15 +6,19 @@ import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
 
+from rpl_core.cli.declared_options import settled
 from rpl_core.errors import BadDataError, UsageError
 from rpl_core.text.secrets import MASK, is_masked, masked_text, masked_words
 from rpl_core.values import frozen
 from rpl_optimize.cli.optimize_options import OptimizeSettings
+
+if TYPE_CHECKING:
+    from rpl_core.cli.session import Session
 
 #: Given anew with --resume; everything else is the session's own.
 _OF_THIS_CALL = ("resume", "auto_approve", "step_by_step", "debug", "as_json", "time_budget")
@@ -42,9 +46,9 @@ class Call:
     proposer_options: Mapping[str, str] = attrs.field(factory=dict)
     command_name: str = "rpl optimize"
 
-    @property
-    def settings(self) -> OptimizeSettings:
-        return OptimizeSettings.of(self.flags)
+    def settings(self, session: Session) -> OptimizeSettings:
+        """What the flags say, and where they are silent what is set."""
+        return settled(OptimizeSettings, session, self.flags)
 
     @property
     def command(self) -> str:

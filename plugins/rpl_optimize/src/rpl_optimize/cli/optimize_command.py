@@ -66,13 +66,13 @@ def run_optimize(
     """
     session = session_of(context)
     call = Call(words, flags, proposer, suffix, proposer_options or {}, f"rpl {context.command.name}")
-    settings = call.settings
+    settings = call.settings(session)
     _require_one_to_ask(settings)
     with keeping(_kept(session)), _progress(session, settings) as show:
         watched = settings.debug or settings.step_by_step or (settings.auto_approve and sys.stderr.isatty())
         step = Steps(show, every_run=watched)
         if settings.resume is not None:
-            document, root = _resume(session, call, context, step)
+            document, root = _resume(session, call, settings.resume.resolve(), context, step)
         else:
             document, root = _start(session, call, step)
     if settings.step_by_step:
@@ -134,7 +134,8 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
     from rpl_optimize.session_layout import LEDGER, REQUEST
     from rpl_optimize.transform import read_source
 
-    source, command = split_source(call)
+    given = call.settings(session)
+    source, command = split_source(call, given.source)
     _require_known(session, call, source, command)
     _require_sandbox(session, call)
     call = with_binary(session, call, source, command, step)
@@ -142,14 +143,14 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
     original = read_source(request.source, None).text
     _require_writable(request)
     tools = optimize_tools(session, call, request, step)
-    root = call.settings.output
+    root = given.output
     if root is None:
         root = claim_path(Path(session.setting("runs-directory")), (f"optimize-{request.source.stem}",))
     else:
         make_empty(root)
     root = root.resolve()
     tools = _stepping(session, call, tools, root)
-    key = _key(call)
+    key = _key(call.settings(session))
     write_atomic(root / REQUEST, json.dumps(remembered(call), indent=2) + "\n")
     with Ledger.create(root / LEDGER) as ledger:
         running = OptimizeSession.start(root, request, ledger, original, call.proposer)
@@ -158,7 +159,7 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
         sandbox = find_sandbox()
         if sandbox.kind is None:
             session.output.note(f"warning: candidates are compiled with {sandbox.summary}")
-        _warn_of_no_check(session, call.settings)
+        _warn_of_no_check(session, given)
         with _signed(ledger, key):
             return OptimizeLoop(running, tools, LoopState(original)).run(), root
 
@@ -171,7 +172,7 @@ def _require_known(session: Session, call: Call, source: Path | None, command: t
     if source is not None:
         find_source(command, source=source)
     session.host.catalog.of(PROPOSERS).get(call.proposer)
-    chosen_metric(session, call.settings)
+    chosen_metric(session, call.settings(session))
 
 
 def _warn_of_no_check(session: Session, settings: OptimizeSettings) -> None:
@@ -190,7 +191,7 @@ def _warn_of_no_check(session: Session, settings: OptimizeSettings) -> None:
 
 
 def _resume(
-    session: Session, call: Call, context: click.Context, step: Steps
+    session: Session, call: Call, root: Path, context: click.Context, step: Steps
 ) -> tuple[OptimizeDocument, Path]:
     from rpl_optimize.ledger.writer import Ledger
     from rpl_optimize.loop.rounds import OptimizeLoop
@@ -198,13 +199,11 @@ def _resume(
     from rpl_optimize.loop.state import read_session
     from rpl_optimize.session_layout import LEDGER
 
-    assert call.settings.resume is not None
-    root = call.settings.resume.resolve()
     begun, call = recalled(root, call, context)
     _require_sandbox(session, call)
     if not (root / LEDGER).exists():
         raise BadDataError(f"{root} stopped before it began", next_step="start a new session")
-    key = _key(call)
+    key = _key(call.settings(session))
     with Ledger.open_for_append(root / LEDGER) as ledger:
         request = optimize_request(session, call)
         resumed = read_session(root, request, begun.plain_options, begun.proposer)
@@ -224,17 +223,17 @@ def _resume(
 
 def _stepping(session: Session, call: Call, tools: Tools, root: Path) -> Tools:
     """The same, asking for each stage where the call says so."""
-    if not call.settings.step_by_step:
+    if not call.settings(session).step_by_step:
         return tools
     steps = StepByStep(session.output, root)
     return attrs.evolve(tools, hold=steps.hold, approve=steps.approve)
 
 
-def _key(call: Call) -> bytes | None:
+def _key(settings: OptimizeSettings) -> bytes | None:
     """Read before anything runs: at the end it would be too late to say that it is none."""
     from rpl_optimize.ledger.session_files import read_key
 
-    return None if call.settings.sign is None else read_key(call.settings.sign)
+    return None if settings.sign is None else read_key(settings.sign)
 
 
 @contextmanager

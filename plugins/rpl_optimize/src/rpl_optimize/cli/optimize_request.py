@@ -65,9 +65,9 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
     from rpl_optimize.loop.request import Limits, OptimizeRequest
     from rpl_optimize.projects.find_source import find_source
 
-    given = call.settings
+    given = call.settings(session)
     read_outputs(given.outputs)  # a wrong one must not wait for the first candidate
-    source, command = split_source(call)
+    source, command = split_source(call, given.source)
     located = find_source(
         command, source=source, compile_database=given.compile_database, binary=given.binary
     )
@@ -97,7 +97,7 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
             outputs=given.outputs,
             relative=given.rtol,
             absolute=given.atol,
-            time_limit_s=session.setting("time-limit", given.time_limit) or _CHECK_TIME_LIMIT_S,
+            time_limit_s=given.time_limit or _CHECK_TIME_LIMIT_S,
             plugins=plugin_values,
         ),
         policy=_policy(given),
@@ -107,10 +107,10 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
         suffix=call.suffix,
         command_name=call.command_name,
         in_place=given.in_place,
-        runs=session.setting("runs", given.runs),
-        roofline=session.setting("roofline", given.roofline),
-        trace_dependencies=session.setting("focus-critical", given.focus_critical),
-        time_limit_s=session.setting("time-limit", given.time_limit),
+        runs=given.runs,
+        roofline=given.roofline,
+        trace_dependencies=given.focus_critical,
+        time_limit_s=given.time_limit,
         proposer_options=call.proposer_options,
     )
 
@@ -122,11 +122,14 @@ def _link_flags(text: str | None) -> tuple[str, ...]:
         raise UsageError(f"--link-flags can't be split into words: {error}") from None
 
 
-def split_source(call: Call) -> tuple[Path | None, tuple[str, ...]]:
-    """The source, if one is named, and the command: a first word that names a source file is the source."""
+def split_source(call: Call, source: Path | None) -> tuple[Path | None, tuple[str, ...]]:
+    """The source, if one is named, and the command: a first word that names a source file is the source.
+
+    ``source`` is what ``--source`` says.
+    """
     from rpl_core.process.launch import application_command
 
-    source, words = call.settings.source, call.words
+    words = call.words
     if not words:
         raise UsageError("no application given", next_step='`rpl optimize kernel.hip "./app 100"`')
     if source is None and (Path(words[0]).suffix in _SOURCE_SUFFIXES or _is_triton(Path(words[0]))):
@@ -157,7 +160,7 @@ def chosen_metric(session: Session, given: OptimizeSettings) -> Contribution[Met
     Raises ``UsageError`` for measurements on a device that has none, and for what a model can't decide.
     """
     offered = session.host.catalog.of(METRICS)
-    device = session.setting("device", given.device)
+    device = given.device
     if given.metric is None:
         models = [one.value.name for one in offered.contributions if device in one.value.devices]
         if models:
@@ -184,7 +187,7 @@ def chosen_metric(session: Session, given: OptimizeSettings) -> Contribution[Met
 
 def _architecture(session: Session, given: OptimizeSettings) -> str | None:
     """What to compile for, where the device is named."""
-    name = session.setting("device", given.device)
+    name = given.device
     if name is None:
         return None
     if (metric := chosen_metric(session, given)) is not None:
@@ -197,7 +200,7 @@ def _architecture(session: Session, given: OptimizeSettings) -> str | None:
 
 
 def _policy(given: OptimizeSettings) -> PolicyPart:
-    from rpl_compare.comparison.comparable import SYNTHETIC_VARIABLE
+    from rpl_measure.comparable import SYNTHETIC_VARIABLE
     from rpl_optimize.contracts.optimize import PolicyPart
 
     return PolicyPart(
@@ -223,15 +226,16 @@ def optimize_tools(session: Session, call: Call, request: OptimizeRequest, step:
     catalog = session.host.catalog
     builder = choose_builder(request.build, catalog.of(BUILDERS).contributions, session.output.note)
     catalog.of(PROPOSERS).get(call.proposer)  # says which there are
-    metric = chosen_metric(session, call.settings)
+    given = call.settings(session)
+    metric = chosen_metric(session, given)
     proposer = next(c for c in catalog.of(PROPOSERS).contributions if c.value.name == call.proposer)
     return Tools(
         host=session.host,
         collector=choose_collector(
             session.host,
-            session.setting("collector", call.settings.collector),
+            given.collector,
             request.analysis.options,
-            session.setting("device", call.settings.device),
+            given.device,
         ),
         builder=builder,
         proposer=proposer,
@@ -242,9 +246,9 @@ def optimize_tools(session: Session, call: Call, request: OptimizeRequest, step:
             request.equivalence,
             _runner(metric, request.equivalence.plugins),
         ),
-        approve=approval(session.output, automatic=call.settings.auto_approve),
+        approve=approval(session.output, automatic=given.auto_approve),
         note=session.output.note,
-        log=log_sink(session, call.settings.debug),
+        log=log_sink(session, given.debug),
         step=step.stage,
         run_step=step.run,
         metric=metric,
@@ -313,7 +317,7 @@ def with_binary(
         return holds_code_objects(path) or bool(of_plugins(path))
 
     place = Path.cwd()
-    if call.settings.binary is not None or names_program(command, place, holds):
+    if call.settings(session).binary is not None or names_program(command, place, holds):
         return call
     session.output.note(
         f"no word of the command holds kernels, so it is run once to see what {command[0]} starts"
@@ -344,21 +348,20 @@ def _recorded(
     from rpl_core.profiling.record import ProfileRequest, record_application
 
     analysis = analysis_request(session, call.flags, None)
-    name = session.setting("collector", call.settings.collector)
+    given = call.settings(session)
     request = ProfileRequest(
         command=words,
         runs=1,
         roofline=False,
         trace_dependencies=False,
-        time_limit_s=session.setting("time-limit", call.settings.time_limit),
+        time_limit_s=given.time_limit,
         allow_dangerous_counters=False,
         output=directory,
         runs_directory=directory.parent,
         analysis=analysis,
     )
-    device = session.setting("device", call.settings.device)
-    collector = choose_collector(session.host, name, analysis.options, device)
-    log = log_sink(session, call.settings.debug)
+    collector = choose_collector(session.host, given.collector, analysis.options, given.device)
+    log = log_sink(session, given.debug)
     recorded = record_application(request, collector, session.host, log, step.run)
     if recorded.failure is not None:
         raise recorded.failure

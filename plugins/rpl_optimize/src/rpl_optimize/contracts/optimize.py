@@ -215,6 +215,7 @@ class CandidatePart(Part):
     number: int
     kernel: str
     proposer: str
+    transformation: str | None = None  # that proposes the edit; null where the proposer made it
     summary: str
     source_sha256: str
     judgement: JudgementPart

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from rpl_core.values import frozen
 
-__all__ = ["DeclaredChange", "LaunchBounds", "LoopHints", "ResizedArray", "RestrictedParameter"]
+__all__ = [
+    "DeclaredChange",
+    "LaunchBounds",
+    "LoopHints",
+    "ResizedArray",
+    "RestrictedParameter",
+    "StreamedStores",
+]
 
 
 class DeclaredChange:
@@ -38,6 +45,13 @@ class RestrictedParameter(DeclaredChange):
     """The pointer parameter ``name`` gets ``__restrict__``."""
 
     name: str
+
+
+@frozen
+class StreamedStores(DeclaredChange):
+    """``count`` assignments to elements become ``__builtin_nontemporal_store`` of the same value."""
+
+    count: int
 
 
 @frozen

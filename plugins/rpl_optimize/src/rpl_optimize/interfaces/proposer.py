@@ -16,10 +16,20 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from rpl_core.interfaces.renderer import SectionOf
+    from rpl_core.plugins.catalog import NamedContributions
+    from rpl_core.plugins.kinds import ContributionKind
+
+    Offered = Callable[[ContributionKind[Any]], NamedContributions[Any]]
 
 
 def _say_nothing(_line: str) -> None:
     return None
+
+
+def _offer_nothing(kind: ContributionKind[Any]) -> NamedContributions[Any]:
+    from rpl_core.plugins.catalog import NamedContributions
+
+    return NamedContributions(kind.noun, ())
 
 
 @frozen
@@ -54,8 +64,10 @@ class ProposalRequest:
     ``recorded_kernel`` is the target's name as the profiler displays it. ``binary`` is the built baseline,
     with its device code. ``directory`` is where a proposer may keep records of its own (exchanges with a
     model); ``options`` are its settings from the command line; ``note`` tells the user something.
-    ``transformations`` are all that are installed, ``proposers`` those that join others. ``sections`` say
-    more about kernels, from ``models``, the validated documents.
+    ``spent`` are transformations whose last candidates in a row (``--patience``) were not kept: it proposes
+    no more of theirs. ``transformations`` are all that are installed, ``proposers`` those that join others.
+    ``sections`` say more about kernels, from ``models``, the validated documents. ``offered`` gives what
+    plugins offer of a ``ContributionKind``, for proposers with hooks of their own.
     """
 
     source: KernelSource
@@ -67,9 +79,11 @@ class ProposalRequest:
     options: Mapping[str, str] = attrs.field(factory=dict)
     note: Callable[[str], None] = attrs.field(default=_say_nothing, eq=False)
     transformations: tuple[InstalledTransformation, ...] = attrs.field(default=(), repr=False)
+    spent: frozenset[str] = frozenset()
     proposers: tuple[InstalledProposer, ...] = attrs.field(default=(), repr=False)
     sections: tuple[SectionOf, ...] = attrs.field(default=(), repr=False)
     models: Mapping[str, BaseModel] = attrs.field(factory=dict, repr=False)
+    offered: Offered = attrs.field(default=_offer_nothing, eq=False, repr=False)
 
 
 class Proposer(ABC):

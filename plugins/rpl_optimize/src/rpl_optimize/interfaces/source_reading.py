@@ -14,10 +14,31 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rpl_core.values import frozen
+
 if TYPE_CHECKING:
+    from rpl_codeobject.values import CodeObject
     from rpl_optimize.interfaces.transformation import GuardVerdict
 
-__all__ = ["SourceReading"]
+__all__ = ["Launch", "SourceReading", "Store"]
+
+
+@frozen
+class Launch:
+    """A launch in a source: its line, and the most work-items in x, y and z; ``None``: not settled there."""
+
+    line: int
+    block: tuple[int, int, int] | None
+
+
+@frozen
+class Store:
+    """``TARGET = VALUE``: bytes ``[begin, target_end)`` and ``[value_begin, end)`` of the source."""
+
+    begin: int
+    target_end: int
+    value_begin: int
+    end: int
 
 
 class SourceReading(ABC):
@@ -43,6 +64,31 @@ class SourceReading(ABC):
         itself to constant elements, and the elements' addresses follow each other: no index wraps around.
         Indices are of local variables and numbers alone: no call, assignment, macro or ``volatile``.
         Guard ``neighbouring-loads``.
+        """
+
+    @abstractmethod
+    def launches(self, kernel: str) -> tuple[Launch, ...] | str:
+        """All launches of a kernel in the file, or why they are not known.
+
+        Constants are worked out as the compiler resolves them: ``constexpr`` variables, template arguments,
+        ``dim3`` variables that are never changed. A kernel whose address is taken, or that a function of the
+        runtime launches, is one whose launches are not known.
+        """
+
+    @abstractmethod
+    def streamed_stores(self, kernel: str) -> tuple[Store, ...] | str:
+        """Stores of a kernel that only hand results out, or why there is none.
+
+        Each is a statement ``PARAMETER[INDEX] = VALUE`` to a number, and the kernel does nothing else with
+        that pointer parameter, in no instance of a template. What stores the same is
+        ``__builtin_nontemporal_store(VALUE, &PARAMETER[INDEX])``.
+        """
+
+    @abstractmethod
+    def compiled(self, text: bytes, architecture: str) -> CodeObject | str:
+        """The device code that the user's compiler makes of ``text`` in place of the source, or why none.
+
+        By the options of the build; ``architecture`` is used where they name none.
         """
 
     @abstractmethod

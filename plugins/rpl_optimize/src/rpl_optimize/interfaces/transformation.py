@@ -69,7 +69,8 @@ class EditCandidate:
     can be launched with to this many work-items; without it a build that does so is refused. ``lds_growth``
     says that its static LDS grows by at most so many bytes; without it growth is refused. ``evidence`` is
     filled in by a proposer that ranked the candidate by it. ``declares`` says what the edit changes, besides
-    which nothing may mean anything else; without it the body of the kernel may be rewritten.
+    which nothing may mean anything else; without it the body of the kernel may be rewritten. Candidates of a
+    transformation with the same ``alternatives`` change one thing in different ways.
     """
 
     id: str
@@ -83,6 +84,7 @@ class EditCandidate:
     lds_growth: int | None = None
     evidence: Evidence | None = None
     declares: tuple[DeclaredChange, ...] = ()
+    alternatives: str | None = None
 
     @property
     def allowed(self) -> bool:
@@ -95,6 +97,8 @@ class KernelSource:
 
     ``architecture`` is what the installed plugins know of the GPU that the program ran on. ``reading`` says
     what the user's compiler can prove of the text; without one (``None``) nothing is proven.
+    ``recorded_block`` is the block size in x, y and z that the profile has for ``kernel``; another launch or
+    input may have more.
     """
 
     path: str
@@ -102,6 +106,7 @@ class KernelSource:
     kernel: str | None = None
     architecture: Architecture | None = attrs.field(default=None, eq=False, repr=False)
     reading: SourceReading | None = attrs.field(default=None, eq=False, repr=False)
+    recorded_block: tuple[int, int, int] | None = attrs.field(default=None, eq=False, repr=False)
 
 
 class Transformation(ABC):

@@ -43,7 +43,7 @@ class SessionMeaning:
         front_end = _front_end(request, baseline)
         self._unknown = front_end if isinstance(front_end, str) else None
         self._judge = MeaningJudge(front_end, baseline.text)
-        self.reading = CompilerReading(front_end, baseline.text)
+        self.reading = CompilerReading(front_end, baseline.text, self._judge.original)
         self._code_objects = baseline.build.code_objects
         self._of_templates: dict[str, tuple[MeaningJudge, frozenset[str]]] = {}
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_compare.comparison.interleaved import open_pairs
-from rpl_compare.comparison.manifest import complete_pairs, read_manifest, repeated_pairs
 from rpl_core.errors import ApplicationError, BadDataError, TimeLimitError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.ingest.load import load_recording
@@ -21,6 +19,8 @@ from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.run_directory.reader import load_manifest
 from rpl_core.values import frozen
 from rpl_measure.estimates import median
+from rpl_measure.interleaved import open_pairs
+from rpl_measure.manifest import complete_pairs, read_manifest, repeated_pairs
 from rpl_optimize.contracts.ledger import ContinuedData, PlannedData, PlannedStage
 from rpl_optimize.contracts.optimize import CandidatePart, GuardPart, MeasurementPart, ModelledPart, RulePart
 from rpl_optimize.interfaces.metric import Metric, MetricRequest, MetricValue

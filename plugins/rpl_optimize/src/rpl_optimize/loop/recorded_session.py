@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_analysis.contracts.dag import DagDocument
-from rpl_compare.comparison.interleaved import MOST_REPEATED_PAIRS
-from rpl_compare.comparison.manifest import read_manifest, repeated_pairs
-from rpl_compare.comparison.pairs import stored_sides
-from rpl_compare.contract import ComparisonManifest
 from rpl_core.contracts.common import SCHEMA_VERSION, Part
 from rpl_core.documents.bundle import to_json
 from rpl_core.errors import RplError
 from rpl_core.files.bounded import read_regular
+from rpl_measure.interleaved import MOST_REPEATED_PAIRS
+from rpl_measure.manifest import ComparisonManifest, read_manifest, repeated_pairs
 from rpl_measure.sequential import new_first
+from rpl_measure.side import stored_sides
 from rpl_optimize.contracts.ledger import (
     AcceptedData,
     BaselineProfiledData,

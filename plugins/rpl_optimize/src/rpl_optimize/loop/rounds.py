@@ -135,6 +135,8 @@ class OptimizeLoop:
             self._tell_cost(worth[0], baseline)
             candidate = self._next_candidate(worth, baseline)
             if candidate is None:
+                if self._state.spent(self._request.limits.patience):
+                    return self._no_improvement()
                 name = self._tools.proposer.value.name
                 return Ending("candidates_exhausted", f"the proposer {name} has nothing left to try")
             baseline = self._try(*candidate, baseline)
@@ -147,11 +149,10 @@ class OptimizeLoop:
         left = self._time_left()
         if left is not None and left <= 0:
             return Ending("time_budget", f"the time budget of {limits.time_budget_s:g} s is used up")
-        if state.misses >= limits.patience:
-            return Ending(
-                "no_improvement",
-                f"{counted(state.misses, 'candidate was', 'candidates in a row were')} not accepted",
-            )
+        # One that proposes what is spent all the same is stopped here.
+        stubborn = any(state.misses_of(name) > limits.patience for name in state.spent(limits.patience))
+        if stubborn or state.misses_of(None) >= limits.patience:
+            return self._no_improvement()
         if state.begun >= limits.candidates > state.tried:
             sharing = counted(
                 limits.candidates, "candidate (--max-iters) shares", "candidates (--max-iters) share"
@@ -165,6 +166,10 @@ class OptimizeLoop:
             detail = f"the limit of {counted(limits.candidates, 'candidate')} (--max-iters) is reached"
             return Ending("candidates_exhausted", detail)
         return None
+
+    def _no_improvement(self) -> Ending:
+        misses = counted(self._state.misses, "candidate was", "candidates in a row were")
+        return Ending("no_improvement", f"{misses} not accepted")
 
     def _time_left(self) -> float | None:
         budget = self._request.limits.time_budget_s
@@ -281,9 +286,11 @@ class OptimizeLoop:
                 target.kernel,
                 architectures(None, host)(name) if name is not None else None,
                 self._meaning_of(baseline).reading,
+                _block_of(baseline, target.recorded),
             ),
             documents=baseline.plain_documents(),
             attempts=self._state.tried_for(target.kernel),
+            spent=self._state.spent(self._request.limits.patience),
             recorded_kernel=target.recorded,
             binary=baseline.build.binary,
             directory=self._session.root,
@@ -299,6 +306,7 @@ class OptimizeLoop:
                 SectionOf(c.plugin, c.value) for c in host.catalog.report_sections().contributions
             ),
             models=baseline.documents.by_name(),
+            offered=host.catalog.of,
         )
 
     def _try(self, built: Built, target: Target, baseline: Baseline) -> Baseline:
@@ -360,6 +368,7 @@ class OptimizeLoop:
             number=proposed.number,
             kernel=target.kernel,
             proposer=self._tools.proposer.value.name,
+            transformation=proposed.transformation,
             summary=proposed.candidate.summary,
             source_sha256=proposed.sha256,
             judgement=judgement,
@@ -440,3 +449,13 @@ class OptimizeLoop:
             modelled_source=best,
             dominance_shifts=tuple(self._state.shifts),
         )
+
+
+def _block_of(baseline: Baseline, recorded: str) -> tuple[int, int, int] | None:
+    """The block size that the profile has for a kernel."""
+    blocks = (one.kernel.block for one in baseline.documents.model("profile").kernels if one.name == recorded)
+    block = next(blocks, None)
+    if not block:
+        return None
+    x, y, z = (*block, 1, 1)[:3]
+    return (x, y, z)

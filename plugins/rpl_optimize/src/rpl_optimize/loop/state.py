@@ -71,6 +71,16 @@ class LoopState:
             Attempt(candidate.summary, verdict.verdict, verdict.reason)
         )
 
+    def misses_of(self, transformation: str | None) -> int:
+        """Candidates of one transformation since the last acceptance; ``None``: those that proposers made."""
+        since = self.candidates[len(self.candidates) - self.misses :]
+        return sum(one.transformation == transformation for one in since)
+
+    def spent(self, patience: int) -> frozenset[str]:
+        """Transformations with as many misses as ``--patience`` lets them have."""
+        names = {one.transformation for one in self.candidates} - {None}
+        return frozenset(name for name in names if name is not None and self.misses_of(name) >= patience)
+
     def set_dominant(self, symbol: str | None) -> str | None:
         """The kernel that dominates the version to beat; returns a sentence if another one did before."""
         before, self.dominant = self.dominant, symbol
@@ -354,6 +364,7 @@ def _candidate(
         number=proposed.candidate,
         kernel=proposed.kernel,
         proposer=proposed.proposer,
+        transformation=proposed.transformation,
         summary=proposed.summary,
         source_sha256=proposed.source_sha256,
         judgement=judgement,

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rpl_compare.comparison.model import Kind
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_measure.estimates import REFUSE_CV, WARN_CV, NoiseLevel, noise_level, pseudo_median, robust_sigma
+from rpl_measure.samples import Kind
 from rpl_measure.sequential import LOOKS, LOOKS_V2, SCREENING, SCREENING_PART, AcceptRule
 from rpl_measure.series import Modes, find_modes
 

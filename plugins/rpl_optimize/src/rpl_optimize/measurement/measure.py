@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_compare.comparison.interleaved import MeasureRequest, measure_pairs
-from rpl_compare.comparison.manifest import is_comparison_directory, read_manifest
-from rpl_compare.comparison.side import Side
 from rpl_core.errors import (
     ApplicationError,
     BadDataError,
@@ -24,7 +21,10 @@ from rpl_core.interfaces.collector import Collector, LineSink
 from rpl_core.profiling.session import StepSink
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
+from rpl_measure.interleaved import MeasureRequest, measure_pairs
+from rpl_measure.manifest import is_comparison_directory, read_manifest
 from rpl_measure.sequential import AcceptRule, Decision, decide, new_first
+from rpl_measure.side import Side
 from rpl_optimize.contracts.optimize import MeasurementPart
 from rpl_optimize.measurement.times import DecidedOnTimes, PairSource, PairTimes, measurement_part, times_of
 

@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_compare.comparison.comparable import check_comparable
-from rpl_compare.comparison.model import ItemKey, Kind, Sample
-from rpl_compare.comparison.samples import samples_of
 from rpl_core.errors import BadDataError
 from rpl_core.model.origin import Origin
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
+from rpl_measure.comparable import check_comparable
 from rpl_measure.estimates import median, robust_cv
+from rpl_measure.samples import ItemKey, Kind, Sample, samples_of
 from rpl_measure.sequential import AcceptRule, Look, last_look
 from rpl_measure.series import find_drift, find_modes
 from rpl_optimize.contracts.optimize import LookPart, MeasurementPart, ModesPart, RulePart
 
 if TYPE_CHECKING:
-    from rpl_compare.comparison.side import Side
+    from rpl_measure.side import Side
 
 #: Times of the application that an accepted candidate must not lose (docs/reference/statistics.md, rule 3).
 GUARDS = (Kind.MAKESPAN, Kind.CRITICAL_PATH)

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import quantiles
 from typing import Literal
 
-from rpl_compare.comparison.model import Kind
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
 from rpl_measure.estimates import REFUSE_CV, NoiseLevel, noise_level, pseudo_median
+from rpl_measure.samples import Kind
 from rpl_measure.sequential import LOOKS, AcceptRule, Decision, Look, last_look
 from rpl_measure.series import find_modes
 from rpl_optimize.contracts.optimize import (

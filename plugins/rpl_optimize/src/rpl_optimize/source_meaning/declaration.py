@@ -12,8 +12,10 @@ from rpl_optimize.interfaces.declared_change import (
     LaunchBounds,
     ResizedArray,
     RestrictedParameter,
+    StreamedStores,
 )
 from rpl_optimize.source_meaning.functions import canonical, digest
+from rpl_optimize.source_meaning.streams import restored, streamed
 from rpl_optimize.source_meaning.syntax_dump import Node
 
 #: Attributes that a body may get: shared memory, alignment of a variable, and hints.
@@ -106,7 +108,12 @@ def _values(node: Node) -> set[str]:
 def _rest(before: Node, after: Node, declared: Sequence[DeclaredChange]) -> Iterator[Difference]:
     """With a declared change the body is the same, node by node."""
     typed = any(isinstance(change, (RestrictedParameter, ResizedArray)) for change in declared)
-    old, new = (canonical(_body(node), types=not typed) for node in (before, after))
+    stores = sum(change.count for change in declared if isinstance(change, StreamedStores))
+    if streamed(after) - streamed(before) != stores:
+        found = streamed(after) - streamed(before)
+        yield Difference("declared", f"the compiler sees {found} new stores past the caches, not {stores}")
+    bodies = ([restored(part) for part in _body(node)] if stores else _body(node) for node in (before, after))
+    old, new = (canonical(body, types=not typed) for body in bodies)
     if old != new:
         yield Difference("declared", "the body differs by more than what was declared")
     for name, was, now in _resized(_body(before), _body(after)):

@@ -44,14 +44,20 @@ from typing import get_args
 import attrs
 
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.declared_change import DeclaredChange, LoopHints, ResizedArray
+from rpl_optimize.interfaces.declared_change import (
+    DeclaredChange,
+    LaunchBounds,
+    LoopHints,
+    ResizedArray,
+    StreamedStores,
+)
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.source_meaning.declaration import Difference, differences, hints
 from rpl_optimize.source_meaning.effects import Effects, Step, moved_accesses
 from rpl_optimize.source_meaning.front_end import (
     FrontEnd,
     NotJudgedError,
-    Pass,
+    Preamble,
     Preprocessed,
     Side,
     asks_when_and_where,
@@ -62,8 +68,9 @@ from rpl_optimize.source_meaning.front_end import (
 )
 from rpl_optimize.source_meaning.functions import FUNCTIONS, canonical, digest, events_of
 from rpl_optimize.source_meaning.reading import element_uses
+from rpl_optimize.source_meaning.streams import with_assignments
 from rpl_optimize.source_meaning.syntax_dump import Node
-from rpl_optimize.source_meaning.unit import OwnDeclaration, Unit, read_unit
+from rpl_optimize.source_meaning.unit import Original, OwnDeclaration, Unit, read
 from rpl_optimize.source_meaning.value_ranges import ValueRanges, below
 
 # Where an edit is: the one function that it lies in, before and after.
@@ -125,12 +132,40 @@ def _common(before: bytes, after: bytes) -> int:
     return low
 
 
-def require_span(unit: Unit, before: bytes, after: bytes) -> Span:
-    """``NotJudgedError`` where the original has no such function."""
-    span = span_of(unit, before, after)
-    if span is None:
-        raise NotJudgedError("what was changed lies in no single function of the source")
-    return span
+# Whether an edit says the same words, so that each still means what it meant.
+
+
+#: What a declared change writes: hints for loops, launch bounds.
+_HINT_WORDS = re.compile(rb'\b_Pragma\s*\(\s*"\s*(?:nounroll|unroll(?:\s+\d+)?)\s*"\s*\)')
+_BOUND_WORDS = re.compile(rb"\b__launch_bounds__\s*\([\s\d,]*\)")
+#: What these write may be a macro of somebody, so the preprocessor is asked about the rest of the file.
+_WITH_NAMES = (LaunchBounds, StreamedStores)
+_WORD = re.compile(rb"[^\W\d]\w*|[^\x00-\x7f]")
+
+
+def same_words(before: bytes, after: bytes, declared: tuple[DeclaredChange, ...]) -> bool:
+    """Whether two texts of a function name the same things in the same order, but for declared words.
+
+    Then a compiler that makes the same tree of both, types included, found the same declaration for each
+    name: nobody has to follow the calls. As no directive differs, and no line comes or goes, the preprocessor
+    makes of the text outside of the function what it made: no macro changed, none was used more often.
+    """
+    known = (LoopHints, LaunchBounds, ResizedArray, StreamedStores)
+    if not all(isinstance(change, known) for change in declared):
+        return False
+    kinds = {type(change) for change in declared}
+    texts = (before, after)
+    if LoopHints in kinds:
+        texts = (_HINT_WORDS.sub(b"", before), _HINT_WORDS.sub(b"", after))
+    if LaunchBounds in kinds:
+        texts = (_BOUND_WORDS.sub(b"", texts[0]), _BOUND_WORDS.sub(b"", texts[1]))
+    if StreamedStores in kinds:
+        texts = (with_assignments(texts[0]), with_assignments(texts[1]))
+    old, new = texts
+    counted = (b"\n", b"\\", b"#", b"??", b'"', b"'", b"%:")
+    return _WORD.findall(old) == _WORD.findall(new) and all(
+        old.count(one) == new.count(one) for one in counted
+    )
 
 
 # One pass over original and edit, compared: the function's declarations, and what it does with
@@ -151,6 +186,7 @@ class Compared:
     text: bytes
     edited: bytes
     declared: tuple[DeclaredChange, ...]
+    same_words: bool = False  # then the same tree has the same effects
 
     def names(self) -> tuple[str, ...]:
         """The linker's names of the function, one per instance of a template."""
@@ -188,6 +224,8 @@ class Compared:
             yield Difference("declared", f"the compiler sees {found} new hints, {expected} are declared")
         if not self.declared and not _is_kernel(before):
             yield Difference("declaration", "only a declared change may touch a function that is no kernel")
+        if self.same_words:
+            return
         old, new = Effects(self.before, self.text), Effects(self.after, self.edited)
         different = list(
             _cooperation(
@@ -275,69 +313,86 @@ class Meaning:
         return all(verdict.passed for verdict in self.verdicts)
 
 
-@frozen(eq=False)
-class _Reading:
-    unit: Unit
-    warnings: tuple[str, ...]
-
-
 @attrs.define(eq=False)
 class MeaningJudge:
     """Judges edits of ``text``, which is read once. ``front_end`` as a text says why there is none."""
 
     front_end: FrontEnd | str
     text: bytes
-    _original: dict[Side, _Reading] = attrs.field(factory=dict, init=False)
+    original: Original | None = attrs.field(default=None, init=False)
     _around: dict[tuple[Side, int], Preprocessed] = attrs.field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.front_end, str):
+            self.original = Original(self.front_end, self.text)
 
     def judge(self, after: bytes, declared: tuple[DeclaredChange, ...] = ()) -> Meaning:
         """Verdicts of all guards, or the one that ended the judgement."""
-        if isinstance(self.front_end, str):
-            return Meaning((GuardVerdict("judged", False, self.front_end),))
+        if self.original is None:
+            return Meaning((GuardVerdict("judged", False, str(self.front_end)),))
         try:
-            with self.front_end.reading(self.text) as original:
-                span = require_span(self._before(original, "device").unit, self.text, after)
-                added = directives(after[span.begin : span.new_end])
-                added -= directives(self.text[span.begin : span.end])
-                if added:
-                    what = f"a directive was added: {min(added).decode('utf-8', 'replace')[:60]!r}"
-                    return Meaning((GuardVerdict("directives", False, what, shown_line(after, span.begin)),))
-                asks = asks_when_and_where(after[span.begin : span.new_end])
-                asks -= asks_when_and_where(self.text[span.begin : span.end])
-                if asks:
-                    what = f"{min(asks).decode()} tells when or where it is compiled"
-                    return Meaning((GuardVerdict("directives", False, what, shown_line(after, span.begin)),))
-                with self.front_end.reading(after) as edited:
-                    return self._compare(original, edited, span, after, declared)
+            preamble = self.original.preamble() if declared else None
+            return self._judged(self.original, after, declared, preamble)
         except NotJudgedError as error:
             return Meaning((GuardVerdict("judged", False, str(error)),))
 
+    def _judged(
+        self,
+        original: Original,
+        after: bytes,
+        declared: tuple[DeclaredChange, ...],
+        preamble: Preamble | None,
+    ) -> Meaning:
+        """Behind the preamble, where the edit has the words of the original; else by the whole unit."""
+        unit = original.behind(preamble, "device").unit
+        span = span_of(unit, self.text, after)
+        old, new = self.text[: 0 if span is None else span.end], after[: 0 if span is None else span.new_end]
+        old, new = (text[0 if span is None else span.begin :] for text in (old, new))
+        if preamble is not None and (span is None or not same_words(old, new, declared)):
+            return self._judged(original, after, declared, None)
+        if span is None:
+            raise NotJudgedError("what was changed lies in no single function of the source")
+        line = shown_line(after, span.begin)
+        added = directives(new) - directives(old)
+        if added:
+            what = f"a directive was added: {min(added).decode('utf-8', 'replace')[:60]!r}"
+            return Meaning((GuardVerdict("directives", False, what, line),))
+        asks = asks_when_and_where(new) - asks_when_and_where(old)
+        if asks:
+            what = f"{min(asks).decode()} tells when or where it is compiled"
+            return Meaning((GuardVerdict("directives", False, what, line),))
+        return self._compare(original, span, after, declared, preamble)
+
     def _compare(
-        self, original: Pass, edited: Pass, span: Span, after: bytes, declared: tuple[DeclaredChange, ...]
+        self,
+        original: Original,
+        span: Span,
+        after: bytes,
+        declared: tuple[DeclaredChange, ...],
+        preamble: Preamble | None,
     ) -> Meaning:
         differences: list[Difference] = []
         names: tuple[str, ...] = ()
         template: str | None = None
-        for side in get_args(Side):
-            before, now = self._before(original, side), _read(edited, side)
-            if now.warnings != before.warnings:
-                new = [text for text in now.warnings if text not in before.warnings]
-                what = new[0] if new else "one thing less than before"
-                differences.append(Difference("judged", f"the compiler warns ({side} pass) of {what}"))
-            compared = Compared(span, before.unit, now.unit, self.text, after, declared)
-            differences += compared.differences()
-            template = template or compared.template()
-            names = names or compared.names()  # the device's: the host has a stub in the kernel's place
-            differences += self._preprocessed(edited.front_end, side, span, after)
-            if differences:
-                break
+        with original.front_end.reading(after, preamble) as edited:
+            for side in get_args(Side):
+                before, now = original.behind(preamble, side), read(edited, side)
+                if now.warnings != before.warnings:
+                    new = [text for text in now.warnings if text not in before.warnings]
+                    what = new[0] if new else "one thing less than before"
+                    differences.append(Difference("judged", f"the compiler warns ({side} pass) of {what}"))
+                compared = Compared(
+                    span, before.unit, now.unit, self.text, after, declared, same_words=preamble is not None
+                )
+                differences += compared.differences()
+                template = template or compared.template()
+                names = names or compared.names()  # the device's: the host has a stub in the kernel's place
+                if preamble is None or any(isinstance(one, _WITH_NAMES) for one in declared):
+                    differences += self._preprocessed(original.front_end, side, span, after)
+                if differences:
+                    break
         line = shown_line(after, span.begin)
         return Meaning(tuple(_verdicts(differences, line, declared=bool(declared))), names, template)
-
-    def _before(self, original: Pass, side: Side) -> _Reading:
-        if side not in self._original:
-            self._original[side] = _read(original, side)
-        return self._original[side]
 
     def _preprocessed(
         self, front_end: FrontEnd, side: Side, span: Span, after: bytes
@@ -352,11 +407,6 @@ class MeaningJudge:
         if new.pragmas - old.pragmas:
             pragma = min(new.pragmas - old.pragmas).decode("utf-8", "replace")
             yield Difference("directives", f"a pragma was added: {pragma[:60]!r}")
-
-
-def _read(one: Pass, side: Side) -> _Reading:
-    unit = read_unit(one, side)
-    return _Reading(unit, one.messages(side))
 
 
 def _verdicts(differences: list[Difference], line: int, *, declared: bool) -> Iterator[GuardVerdict]:

@@ -8,12 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
-from rpl_optimize.interfaces.source_reading import SourceReading
+from rpl_codeobject.reading.read import code_objects_from
+from rpl_codeobject.values import CodeObject
+from rpl_core.errors import InterruptedRunError, RplError
+from rpl_optimize.interfaces.source_reading import Launch, SourceReading, Store
 from rpl_optimize.interfaces.transformation import GuardVerdict
-from rpl_optimize.source_meaning.front_end import FrontEnd, NotJudgedError
+from rpl_optimize.source_meaning.front_end import FrontEnd, NotJudgedError, shown_line
 from rpl_optimize.source_meaning.functions import FUNCTIONS, children, type_name
+from rpl_optimize.source_meaning.launches import launches_of
+from rpl_optimize.source_meaning.streams import streamed_stores
 from rpl_optimize.source_meaning.syntax_dump import Node
-from rpl_optimize.source_meaning.unit import Unit, read_unit
+from rpl_optimize.source_meaning.unit import Original, Unit
 from rpl_optimize.source_meaning.value_ranges import Parents, ValueRanges, below, offset_of, plain, type_range
 
 __all__ = ["CompilerReading", "element_uses"]
@@ -36,6 +41,7 @@ class CompilerReading(SourceReading):
 
     front_end: FrontEnd | str
     text: bytes
+    original: Original | None = None
     _unit: Unit | str | None = attrs.field(default=None, init=False)
     _macros: frozenset[str] | None = attrs.field(default=None, init=False)
 
@@ -68,6 +74,41 @@ class CompilerReading(SourceReading):
 
         return self._guard("neighbouring-loads", problem, "one element after the other of one parameter")
 
+    def launches(self, kernel: str) -> tuple[Launch, ...] | str:
+        if isinstance(self.front_end, str):
+            return self.front_end
+        try:
+            original = self._original()
+            unit = original.behind(original.preamble(), "host").unit
+        except NotJudgedError as error:
+            return str(error)
+        found = launches_of(unit, self.text, kernel)
+        if found is None:
+            return "its name is used in other ways than a launch"
+        return tuple(Launch(shown_line(self.text, one.begin), one.block) for one in found)
+
+    def streamed_stores(self, kernel: str) -> tuple[Store, ...] | str:
+        unit = self.parsed()
+        return unit if isinstance(unit, str) else streamed_stores(unit, kernel)
+
+    def compiled(self, text: bytes, architecture: str) -> CodeObject | str:
+        if isinstance(self.front_end, str):
+            return self.front_end
+        named = any(word.startswith("--offload-arch") for word in self.front_end.words)
+        target = () if named else (f"--offload-arch={architecture}",)
+        try:
+            preamble = self._original().preamble() if named else None
+            with self.front_end.reading(text, preamble) as one:
+                built = one.scratch / "code"
+                one.run("device", *target, "-c", "--no-gpu-bundle-output", "-o", str(built))
+                return code_objects_from(built.read_bytes(), "compiled kernel")[0]
+        except NotJudgedError as error:
+            return str(error)
+        except InterruptedRunError:
+            raise
+        except (OSError, RplError) as error:
+            return f"it is no code object: {error}"
+
     def _guard(self, name: str, problem: Callable[[Unit], str | None], passed: str) -> GuardVerdict:
         unit = self.parsed()
         what = f"not proven: {unit}" if isinstance(unit, str) else problem(unit)
@@ -85,14 +126,20 @@ class CompilerReading(SourceReading):
             self._macros = frozenset(name.decode() for name in names)
         return self._macros
 
+    def _original(self) -> Original:
+        if self.original is None:
+            assert not isinstance(self.front_end, str)
+            self.original = Original(self.front_end, self.text)
+        return self.original
+
     def parsed(self) -> Unit | str:
         """The unit, read once, or why it can't be read."""
         if isinstance(self.front_end, str):
             return self.front_end
         if self._unit is None:
             try:
-                with self.front_end.reading(self.text) as one:
-                    self._unit = read_unit(one, "device")
+                original = self._original()
+                self._unit = original.behind(original.preamble(), "device").unit
             except NotJudgedError as error:
                 self._unit = str(error)
         return self._unit

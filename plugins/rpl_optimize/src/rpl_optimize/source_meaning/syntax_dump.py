@@ -85,6 +85,11 @@ class SyntaxDump:
         match = re.search(rb'"id": "%s",\n +"kind": "VarDecl",\n +"loc"' % identity.encode(), self._text)
         return None if match is None else self._node(match.start())
 
+    def mentions(self, identity: str) -> int:
+        """How often an expression names the declaration with this id."""
+        pattern = rb'"referencedDecl": \{\n +"id": "%s"' % identity.encode()
+        return sum(1 for _ in re.finditer(pattern, self._text))
+
     def redeclarations(self, identity: str) -> Iterator[str]:
         """Ids of all declarations of the same function: before it and behind it."""
         if self._redeclared is None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import get_args
 
 import attrs
 
 from rpl_core.values import frozen
-from rpl_optimize.source_meaning.front_end import Pass, Side
+from rpl_optimize.source_meaning.front_end import FrontEnd, NotJudgedError, Pass, Preamble, Side
 from rpl_optimize.source_meaning.functions import FUNCTIONS, Event, events_of, type_name
 from rpl_optimize.source_meaning.syntax_dump import Node, Place, Places, SyntaxDump
 
@@ -99,6 +100,50 @@ def read_unit(one: Pass, side: Side) -> Unit:
     for declaration, places in dump.declarations_in(source):
         own += _own(declaration, places, source)
     return Unit(dump, tuple(own))
+
+
+@frozen(eq=False)
+class Reading:
+    """A unit of one side, and what the compiler warned of."""
+
+    unit: Unit
+    warnings: tuple[str, ...]
+
+
+@attrs.define(eq=False)
+class Original:
+    """One source as its compiler reads it: each side once, for everybody who asks."""
+
+    front_end: FrontEnd
+    text: bytes
+    _preamble: Preamble | NotJudgedError | None = attrs.field(default=None, init=False)
+    _readings: dict[tuple[Side, bool], Reading] = attrs.field(factory=dict, init=False)
+
+    def preamble(self) -> Preamble | None:
+        """What edits share, precompiled; ``None`` where the compiler can't do that."""
+        if self._preamble is None:
+            try:
+                self._preamble = Preamble(self.front_end, self.text)
+                for side in get_args(Side):
+                    self._preamble.compiled(side)
+                    self.behind(self._preamble, side)
+            except NotJudgedError as error:
+                self._preamble = error
+        return None if isinstance(self._preamble, NotJudgedError) else self._preamble
+
+    def behind(self, preamble: Preamble | None, side: Side) -> Reading:
+        """The unit without the declarations of its preamble, or all of it."""
+        key = (side, preamble is not None)
+        if key not in self._readings:
+            with self.front_end.reading(self.text, preamble) as one:
+                self._readings[key] = read(one, side)
+        return self._readings[key]
+
+
+def read(one: Pass, side: Side) -> Reading:
+    """Raises ``NotJudgedError``."""
+    unit = read_unit(one, side)
+    return Reading(unit, one.messages(side))
 
 
 def last_name(name: str) -> str | None:

@@ -148,7 +148,8 @@ class ValueRanges:
         if found is None and identity not in self._changes:
             declaration, around = self._declared[identity]
             value = [part for part in children(declaration) if not part.get("kind", "").endswith("Attr")]
-            local = declaration.get("kind") == "VarDecl" and declaration.get("storageClass") is None
+            kept = declaration.get("storageClass") is None or bool(declaration.get("constexpr"))
+            local = declaration.get("kind") == "VarDecl" and kept
             automatic = (
                 local and "volatile" not in type_name(declaration) and "&" not in type_name(declaration)
             )

@@ -262,6 +262,7 @@ def _provenance_facts(profile: ProfileDocument, documents: Mapping[str, BaseMode
     if provenance.overrides:
         facts.append(("Overridden", ", ".join(provenance.overrides)))
     facts.append(("Plugins", ", ".join(provenance.plugins) or "none"))
+    facts += [("Remark", remark) for remark in provenance.remarks]
     return [(label, readable(text, 600)) for label, text in facts]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from rpl_core.errors import RplError
 from rpl_selftest.check import Check, Finding, NotPossibleError, judged
 from rpl_selftest.known_work import kernels
@@ -34,7 +36,8 @@ def per_launch(recorded: Recorded) -> Mapping[str, Mapping[str, float]]:
         kernel_of_row = trace.dispatches.kernel[trace.counters.dispatch]
         for kernel in np.unique(kernel_of_row).tolist():
             launches = int(np.count_nonzero(trace.dispatches.kernel == kernel))
-            counters = found.setdefault(trace.kernels[kernel].name, {})
+            name_of_kernel = trace.kernels[kernel].name.partition("(")[0]
+            counters = found.setdefault(name_of_kernel, {})
             for number, name in enumerate(trace.counter_names):
                 rows = (kernel_of_row == kernel) & (trace.counters.counter == number)
                 if name not in counters and rows.any():
@@ -79,6 +82,31 @@ def instructions(bench: Bench) -> Finding:
         for name, count in counters.items()
         if name.startswith(_CLASSES)
     )
+
+
+def testbed(bench: Bench) -> Finding:
+    """Programs that users have the source of, in ordinary sizes: loops, LDS, barriers, shuffles, matrices."""
+    pairs: list[tuple[str, float, float | None]] = []
+    reasons = []
+    for program, known in bench.testbed_programs().items():
+        try:
+            recorded, exact = bench.testbed(program)
+            counted = per_launch(recorded)
+        except NotPossibleError as error:
+            reasons.append(f"{program}: {error}")
+            continue
+        for kernel in known:
+            of_launch = next((one for name, one in counted.items() if kernel.is_symbol(name)), {})
+            expected = {**exact[kernel.name], _WAVES: kernel.waves}
+            pairs += [
+                (f"{name} of {kernel.name}", count, of_launch.get(name))
+                for name, count in expected.items()
+                if name == _WAVES or name.startswith(_CLASSES)
+            ]
+    if not pairs:
+        raise NotPossibleError("; ".join(reasons))
+    finding = _compared(pairs)
+    return attrs.evolve(finding, found="; ".join((finding.found, *reasons))) if reasons else finding
 
 
 def flops(bench: Bench) -> Finding:
@@ -164,6 +192,13 @@ COUNTING = (
         "equal for each kernel and class",
         "docs/EMULATOR.md",
         instructions,
+    ),
+    Check(
+        "counters-testbed",
+        "rpl profile --roofline of examples/testbed; SQ_WAVES and SQ_INSTS_* against the emulator",
+        "equal for each kernel and class",
+        "docs/EMULATOR.md",
+        testbed,
     ),
     Check(
         "counters-flops",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import RplError
 from rpl_core.files.bounded import read_regular
-from rpl_core.text.safety import readable
 from rpl_selftest.bench import SMALL
 from rpl_selftest.check import Check, Finding, NotPossibleError, judged
 
@@ -43,17 +42,17 @@ def known_results(bench: Bench) -> Finding:
         return judged(True, bench.timing().profile["provenance"]["origin"] + ": all results as on the host")
     program, _ = bench.build()
     answer = bench.run(program, *bench.command(SMALL, bench.folder / "small.times")[1:])
-    said = readable(answer.stdout.decode("utf-8", "replace").strip(), 100)
+    said = bench.shown(answer.stdout.decode("utf-8", "replace").strip(), 100)
     return judged("wrong 0 of" in said, said or "it printed nothing")
 
 
 def processes_left(bench: Bench) -> Finding:
-    left = list(_processes_of(bench.folder))
+    left = list(_processes_of(bench))
     shown = f": {', '.join(left[:_SHOWN])}" if left else ""
     return judged(not left, f"{len(left)} left{shown}", left=len(left))
 
 
-def _processes_of(folder: Path) -> Iterator[str]:
+def _processes_of(bench: Bench) -> Iterator[str]:
     """Names of processes that work in the folder or were started with a file of it. Never this one."""
     own = {os.getpid(), os.getppid()}
     for entry in Path("/proc").iterdir():
@@ -65,15 +64,16 @@ def _processes_of(folder: Path) -> Iterator[str]:
             name = (entry / "comm").read_text(encoding="utf-8", errors="replace").strip()
         except OSError:  # it ended, or is another user's
             continue
+        folder = bench.folder
         inside = place.is_relative_to(folder) or os.fsencode(str(folder)) + b"/" in words
         if inside:
-            yield f"{readable(name, 40)} ({entry.name})"
+            yield f"{bench.shown(name, 40)} ({entry.name})"
 
 
 def files_left(bench: Bench) -> Finding:
     """Everything that was started had its own folder for temporary files, which must be empty again."""
     left = sorted(path.name for path in bench.temporary.iterdir())
-    shown = f": {', '.join(readable(name, 40) for name in left[:_SHOWN])}" if left else ""
+    shown = f": {', '.join(bench.shown(name, 40) for name in left[:_SHOWN])}" if left else ""
     return judged(not left, f"{len(left)} left{shown}", left=len(left))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from rpl_core.text.safety import readable
 from rpl_selftest.bench import CAPTURE, SMALL
 from rpl_selftest.check import Check, Finding, NotPossibleError, Outcome, judged
 
@@ -69,16 +68,15 @@ def _replayed(bench: Bench) -> Finding:
         if told["reproduced"] is None:
             reason = told["reproduced_reason"] or (told["error"] or {}).get("fact") or "nothing says why"
             raise NotPossibleError(
-                f"whether the memory is the same is not known: {readable(str(reason), 200)}"
+                f"whether the memory is the same is not known: {bench.shown(str(reason), 200)}"
             )
         same += told["reproduced"]
     where = told["environment"]
     runtime = " ".join(
         str(where[key]) for key in ("runtime", "rocm_version", "interface_version") if where[key]
     )
-    found = (
-        f"{same} of {replays} left the captured memory ({told['capture']['hash']}); {readable(runtime, 80)}"
-    )
+    found = f"{same} of {replays} left the captured memory ({told['capture']['hash']})"
+    found = f"{found}; {bench.shown(runtime, 80)}"
     return judged(same == replays, found, same=same, replays=replays)
 
 
@@ -94,9 +92,9 @@ def compare(bench: Bench) -> Finding:
     told = bench.rpl(*words, statuses=(_EQUAL, _DIFFERENT, _NO_VERDICT)).json()
     controls = told["controls"] or ()
     if told["verdict"] != "different" and not controls:
-        raise NotPossibleError(readable(str(told["reason"]), 200))
+        raise NotPossibleError(bench.shown(str(told["reason"]), 200))
     share = told["found_share"]
-    survived = [readable(str(one["edit"]), 60) for one in controls if one["outcome"] == "survived"]
+    survived = [bench.shown(str(one["edit"]), 60) for one in controls if one["outcome"] == "survived"]
     noticed = "none" if share is None else f"{share:.0%}"
     found = f"{told['verdict']}; {noticed} of {len(controls)} wrong versions noticed"
     found += f"; not: {', '.join(survived[:3])}" if survived else ""

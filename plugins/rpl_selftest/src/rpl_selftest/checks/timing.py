@@ -12,7 +12,7 @@ from rpl_selftest.check import Check, Finding, NotPossibleError, judged
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rpl_selftest.bench import Bench, Recorded
+    from rpl_selftest.bench import Bench, Recorded, Sizes
 
 #: The steps of the events' clock are 0.01 us to 1 us, of some 4 ms (chosen: half of what a fault of 1 % is).
 _MOST_SLOPE = 0.005
@@ -77,30 +77,37 @@ def launches_seen(bench: Bench) -> Finding:
     return judged(not wrong, "; ".join(wrong) or f"{total} of {total}", launches=total)
 
 
-def _bare_ns(bench: Bench) -> float:
+def _bare_ns(bench: Bench, sizes: Sizes) -> float:
     def run() -> float:
         from rpl_selftest.bench import read_times
 
         program, _ = bench.build()
-        times = bench.folder / "bare.times"
-        bench.run(program, *bench.command(bench.sizes, times)[1:])
+        times = bench.folder / f"bare-{sizes.iterations}.times"
+        bench.run(program, *bench.command(sizes, times)[1:])
         return median(read_times(times)[_LONG])
 
     if bench.emulated:
         raise NotPossibleError("times of this device are modelled bounds, which no event can confirm")
-    return bench.once("bare times", run)
+    return bench.once(f"bare times {sizes.iterations}", run)
 
 
-def _overhead(bench: Bench, recorded: Recorded, most: float) -> Finding:
+def overhead(
+    bench: Bench, recorded: Recorded, most: float, *, sizes: Sizes | None = None, launch: int | None = None
+) -> Finding:
+    """What a collector adds to fma_long: to the middle of its launches, or to one of them."""
     require_times(recorded)
-    bare, watched = _bare_ns(bench), median(recorded.event_ns[_LONG])
+    times = recorded.event_ns.get(_LONG, ())
+    if len(times) <= (launch or 0):
+        raise NotPossibleError(f"times of {_LONG} that the program took: {len(times)}, too few")
+    bare = _bare_ns(bench, sizes or bench.sizes)
+    watched = median(times) if launch is None else times[launch]
     added = watched / bare - 1
     found = f"{bare:,.0f} ns alone, {watched:,.0f} ns watched ({added:+.2%}); {recorded.wall_s:.1f} s in all"
     return judged(added <= most, found, added=added, wall_s=recorded.wall_s)
 
 
 def timing_overhead(bench: Bench) -> Finding:
-    return _overhead(bench, bench.timing(), _MOST_OVERHEAD)
+    return overhead(bench, bench.timing(), _MOST_OVERHEAD)
 
 
 def counting_overhead(bench: Bench) -> Finding:
@@ -108,11 +115,11 @@ def counting_overhead(bench: Bench) -> Finding:
     recorded = bench.counted()
     if not any(trace.role is TraceRole.COUNTERS for trace in recorded.recording.traces):
         raise NotPossibleError("no counter pass was recorded")
-    return _overhead(bench, recorded, _MOST_COUNTING)
+    return overhead(bench, recorded, _MOST_COUNTING)
 
 
 def api_overhead(bench: Bench) -> Finding:
-    return _overhead(bench, bench.record("calls", bench.sizes, "--api"), _MOST_OVERHEAD)
+    return overhead(bench, bench.record("calls", bench.sizes, "--api"), _MOST_OVERHEAD)
 
 
 def ceilings(bench: Bench) -> Finding:

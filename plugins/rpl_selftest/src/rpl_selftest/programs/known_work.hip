@@ -1,8 +1,7 @@
 // Kernels whose work is known by arithmetic, timed by events: what `rpl selftest` records and replays.
 //
 //   known_work MEBIBYTES ITERATIONS REPEATS TIMES    each kernel REPEATS times; its times go to the file TIMES
-//   known_work pairs ITERATIONS PERMILLE ORDER       fma_long in pairs: base has PERMILLE more iterations,
-//                                                    and comes first where ORDER says 0, second where 1
+//   known_work chain ITERATIONS LAUNCHES            fma_long alone, LAUNCHES times
 //
 // Results are checked on the host. Exit code 1: something was wrong; 2: not called like this; 3: no GPU.
 #include <hip/hip_runtime.h>
@@ -91,31 +90,24 @@ static double chain_on_host(unsigned start, unsigned iterations) {
   return value;
 }
 
-static int pairs(unsigned iterations, unsigned permille, const char* order) {
+// Nothing but fma_long: an application that its kernel is all of.
+static int chain_alone(unsigned iterations, unsigned launches) {
   double* out = nullptr;
   CHECK(hipMalloc(&out, kChainBlock * kChainBlocks * sizeof(double)));
-  const auto base = static_cast<unsigned>(iterations * (1000ul + permille) / 1000);
-  const auto run = [&](unsigned steps) {
-    return timed_ns([&] { fma_long<<<kChainBlocks, kChainBlock>>>(out, kFactor, kSummand, steps); });
-  };
-  run(base), run(iterations);  // warm-ups
-  for (; *order != '\0'; ++order) {
-    double first = run(*order == '0' ? base : iterations);
-    double second = run(*order == '0' ? iterations : base);
-    if (*order != '0') std::swap(first, second);
-    std::printf("pair %.0f %.0f\n", first, second);
-  }
+  for (; launches > 0; --launches) fma_long<<<kChainBlocks, kChainBlock>>>(out, kFactor, kSummand, iterations);
+  CHECK(hipGetLastError());
+  CHECK(hipDeviceSynchronize());
   CHECK(hipFree(out));
   return 0;
 }
 
 int main(int count, char** words) {
-  if (count != 5) {
-    std::fprintf(stderr, "known_work MEBIBYTES ITERATIONS REPEATS TIMES | pairs ITERATIONS PERMILLE ORDER\n");
-    return 2;
+  if (count == 4 && std::strcmp(words[1], "chain") == 0) {
+    return chain_alone(std::strtoul(words[2], nullptr, 10), std::strtoul(words[3], nullptr, 10));
   }
-  if (std::strcmp(words[1], "pairs") == 0) {
-    return pairs(std::strtoul(words[2], nullptr, 10), std::strtoul(words[3], nullptr, 10), words[4]);
+  if (count != 5) {
+    std::fprintf(stderr, "known_work MEBIBYTES ITERATIONS REPEATS TIMES | chain ITERATIONS LAUNCHES\n");
+    return 2;
   }
   const unsigned long bytes = std::strtoul(words[1], nullptr, 10) << 20;
   const unsigned iterations = std::strtoul(words[2], nullptr, 10), repeats = std::strtoul(words[3], nullptr, 10);

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rpl_core.model.trace import Agent
 
 #: The version of rpl's hook contract that this plugin was written for.
-RPL_API = 1
+RPL_API = 2
 
 
 @hookimpl

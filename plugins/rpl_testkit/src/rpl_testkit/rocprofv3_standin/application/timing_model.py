@@ -67,13 +67,15 @@ def _sections(data: mmap.mmap) -> Iterator[tuple[bytes, bytes]]:
 
 @frozen
 class _Rule:
-    source_matches: str
+    source_matches: str = ""
+    command_matches: str = ""
     kernel: str | None = None
     factor: float = 1.0
     hbm_factor: float = 1.0
 
-    def applies(self, source: str, kernel: str) -> bool:
-        return self.kernel in (None, kernel) and re.search(self.source_matches, source) is not None
+    def applies(self, source: str, command: str, kernel: str) -> bool:
+        fits = re.search(self.source_matches, source) and re.search(self.command_matches, command)
+        return self.kernel in (None, kernel) and fits is not None
 
 
 def _rules(entries: Iterable[Mapping[str, Any]]) -> tuple[_Rule, ...]:
@@ -107,7 +109,8 @@ def with_timing_model(scenario: Scenario, environment: Mapping[str, str], comman
         declared = _TimingModel(**json.loads(path.read_text(encoding="utf-8")))
         application = _application(declared) if declared.kernels else scenario.application
         source = (embedded_source(command) or b"").decode("utf-8", "replace")
-        times = _Times(declared, source, *_next_run(declared, Path(declared.state or f"{name}.state")))
+        words = " ".join(command)
+        times = _Times(declared, source, words, *_next_run(declared, Path(declared.state or f"{name}.state")))
         return attrs.evolve(
             scenario,
             application=attrs.evolve(application, kernels=tuple(map(times.moved, application.kernels))),
@@ -153,9 +156,9 @@ def _next_run(declared: _TimingModel, state: Path) -> tuple[int, float]:
 class _Times:
     """The times of one process run."""
 
-    def __init__(self, declared: _TimingModel, source: str, number: int, level: float) -> None:
+    def __init__(self, declared: _TimingModel, source: str, command: str, number: int, level: float) -> None:
         self._declared = declared
-        self._source = source
+        self._source, self._command = source, command
         self._random = Random(f"{declared.seed}/run/{number}")
         slow = self._random.random() < declared.outliers
         self._common = math.exp(level + self._build_offset()) * (declared.outlier_factor if slow else 1.0)
@@ -185,5 +188,5 @@ class _Times:
         return attrs.evolve(kernel, work=work)
 
     def _product(self, kernel: str, field: str) -> float:
-        rules = (rule for rule in self._declared.speed if rule.applies(self._source, kernel))
+        rules = (rule for rule in self._declared.speed if rule.applies(self._source, self._command, kernel))
         return math.prod((float(getattr(rule, field)) for rule in rules), start=1.0)

@@ -10,7 +10,6 @@ import attrs
 
 from rpl_analysis.documents.analysed_range import chosen_range
 from rpl_analysis.phases.restrict import restricted
-from rpl_compare.comparison.samples import observe, observe_process
 from rpl_core.documents.drafts import artefact_docs
 from rpl_core.errors import BadDataError, NoVerdictError
 from rpl_core.ingest.load import load_recording
@@ -19,14 +18,16 @@ from rpl_core.model.recording import Recording
 from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.run_directory.reader import load_manifest, pass_files
 from rpl_core.values import frozen
+from rpl_measure.manifest import FOLDERS, complete_pairs, read_manifest
+from rpl_measure.samples import Statistic, observe, observe_process
 
 if TYPE_CHECKING:
-    from rpl_compare.comparison.model import RunObservation, Statistic
     from rpl_core.contracts.common import ArtefactDoc
     from rpl_core.contracts.run import PassEntry, RunManifest
     from rpl_core.ingest.claims import Readers  # `host.catalog.readers().contributions`
     from rpl_core.model.diagnostic import Diagnostic
     from rpl_core.model.trace import Agent, Trace
+    from rpl_measure.samples import RunObservation
 
 
 @frozen
@@ -200,4 +201,42 @@ def observe_pass(
     raise BadDataError(
         f"pass {entry.name} in {directory} holds no kernel trace",
         cause="its files were removed or replaced after the run",
+    )
+
+
+def stored_sides(
+    directory: Path, readers: Readers, statistic: Statistic = Statistic.SUM
+) -> tuple[Side, Side]:
+    """Base and new of a directory of pairs, read from recordings. Raises ``NoVerdictError`` without pairs."""
+    manifest = read_manifest(directory)
+    pairs = complete_pairs(manifest)
+    if not pairs:
+        raise NoVerdictError(
+            f"{directory} holds no complete pair", cause=manifest.reason, next_step="measure again"
+        )
+    base, new = (
+        _side(label, directory / folder, [pair[label] for pair in pairs], readers, statistic)
+        for label, folder in FOLDERS.items()
+    )
+    return base, new
+
+
+def _side(label: str, directory: Path, names: Sequence[str], readers: Readers, statistic: Statistic) -> Side:
+    if not is_run_directory(directory):
+        raise BadDataError(f"{directory} is no run directory", cause="the comparison was moved in parts")
+    manifest = load_manifest(directory)
+    entries = {entry.name: entry for entry in manifest.passes if entry.state == "complete"}
+    missing = [name for name in names if name not in entries]
+    if missing:
+        raise BadDataError(f"{directory} lacks the run {missing[0]!r} that its comparison names")
+    copies = bool(manifest.options.get("focus_critical"))
+    observed = [
+        observe_pass(directory, entries[name], readers, statistic, include_copies=copies) for name in names
+    ]
+    return Side(
+        label=label,
+        runs=tuple(run for run, _ in observed),
+        facts=tuple(facts for _, facts in observed),
+        manifests=(manifest,),
+        command=manifest.command,
     )

@@ -16,17 +16,6 @@ from typing import TYPE_CHECKING, Literal
 
 import attrs
 
-from rpl_compare.comparison.manifest import (
-    FOLDERS,
-    WARM_UP,
-    WARM_UP_FOLDERS,
-    ComparisonLog,
-    complete_pairs,
-    repeated_pairs,
-)
-from rpl_compare.comparison.model import Statistic
-from rpl_compare.comparison.side import RunFacts, Side, observe_pass
-from rpl_compare.contract import Observation
 from rpl_core.errors import (
     ApplicationError,
     BadDataError,
@@ -41,15 +30,26 @@ from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.run_directory.reader import load_manifest
 from rpl_core.run_directory.writer import RunDirectory, make_empty
 from rpl_core.values import frozen
+from rpl_measure.manifest import (
+    FOLDERS,
+    WARM_UP,
+    WARM_UP_FOLDERS,
+    ComparisonLog,
+    Observation,
+    complete_pairs,
+    repeated_pairs,
+)
+from rpl_measure.samples import Statistic
 from rpl_measure.sequential import LOOKS, new_first
+from rpl_measure.side import RunFacts, Side, observe_pass
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from rpl_compare.comparison.model import RunObservation
     from rpl_core.interfaces.collector import Collector, LineSink
     from rpl_core.plugins.host import PluginHost
     from rpl_core.profiling.session import StepSink
+    from rpl_measure.samples import RunObservation
 
 
 # One side of an interleaved measurement: its run directory and the runs taken so far.

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rpl_compare.comparison.model import ItemKey, Kind
 from rpl_core.errors import DeviceMismatchError
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.origin import Origin
 from rpl_core.values import frozen
+from rpl_measure.samples import ItemKey, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rpl_compare.comparison.side import Side
     from rpl_core.model.trace import Agent
+    from rpl_measure.side import Side
 
 #: The switch for rpl's own tests and demos; documented in docs/compare.md.
 SYNTHETIC_VARIABLE = "RPL_ALLOW_SYNTHETIC_GATES"

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Literal
 
 import attrs
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
-from rpl_compare.contract import ComparisonManifest, Observation
 from rpl_core import __version__
+from rpl_core.contracts.common import Part
 from rpl_core.errors import BadDataError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.files.bounded import read_regular, refuse_countless
@@ -24,6 +25,30 @@ WARM_UP_FOLDERS = {"base": "warm-up-base", "new": "warm-up-new"}
 #: Number of a warm-up "pair".
 WARM_UP = -1
 _MAX_BYTES = 16 << 20
+
+
+class Observation(Part):
+    """One process run of an interleaved comparison, in the order of execution."""
+
+    pair: int  # from 0; -1 for the discarded warm-up
+    side: Literal["base", "new"]
+    run: str  # name of the pass in the side's run directory
+    complete: bool
+
+
+class ComparisonManifest(Part):
+    """``comparison.json``: what an interleaved comparison ran, kept true at every moment."""
+
+    schema_version: str = Field(default="1.0", pattern=r"^1\.[0-9]+$")
+    tool_version: str
+    state: Literal["running", "complete", "incomplete"]
+    reason: str | None = None
+    created_utc: str
+    base_command: tuple[str, ...]
+    new_command: tuple[str, ...]
+    looks: tuple[int, ...]
+    seed: int | None = None  # of the order of the pairs; null: base and new took turns (older versions)
+    observations: tuple[Observation, ...] = ()
 
 
 @attrs.define

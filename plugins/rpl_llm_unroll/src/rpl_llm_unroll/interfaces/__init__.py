@@ -1,0 +1,1 @@
+"""What plugins implement: clients, which ask a language model."""

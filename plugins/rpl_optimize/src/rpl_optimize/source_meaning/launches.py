@@ -1,0 +1,138 @@
+"""Where a source launches a kernel, and with how many work-items: the compiler's tree of its host code."""
+
+from __future__ import annotations
+
+import re
+
+from rpl_core.values import frozen
+from rpl_optimize.source_meaning.functions import FUNCTIONS, children, type_name
+from rpl_optimize.source_meaning.syntax_dump import Node
+from rpl_optimize.source_meaning.unit import Unit
+from rpl_optimize.source_meaning.value_ranges import Parents, Range, ValueRanges, below, offset_of
+
+Block = tuple[int, int, int]
+
+_LAUNCH = "CUDAKernelCallExpr"
+_WRAPPED = frozenset(
+    (
+        *("ImplicitCastExpr", "CStyleCastExpr", "CXXFunctionalCastExpr", "CXXStaticCastExpr", "ParenExpr"),
+        *("ExprWithCleanups", "MaterializeTemporaryExpr", "CXXBindTemporaryExpr", "ConstantExpr"),
+    )
+)
+_MADE = frozenset(("CXXConstructExpr", "CXXTemporaryObjectExpr"))
+#: What an axis has at most (HIP, "hipDeviceProp_t"). A larger bound is that of a type, not of a launch.
+_MOST_WORK_ITEMS = 1024
+
+
+@frozen
+class Launched:
+    """A launch: the byte where it stands, and the most work-items in x, y and z; ``None``: not settled."""
+
+    begin: int
+    block: Block | None
+
+
+def launches_of(unit: Unit, text: bytes, kernel: str) -> tuple[Launched, ...] | None:
+    """All launches of a kernel by the host pass of its file; ``None`` where it is also used otherwise.
+
+    Of a template's instances and of host functions that are templates, every instance counts.
+    """
+    functions = [one.node for one in unit.own if one.kind in FUNCTIONS and not one.inside]
+    kernels = [node for node in functions if node.get("name") == kernel and node.get("mangledName")]
+    identities = {same for node in kernels for same in unit.dump.redeclarations(node["id"])}
+    found: list[Launched] = []
+    seen = 0
+    for function in functions:
+        ranges: ValueRanges | None = None
+        for node, parents in below(function):
+            if node.get("kind") != _LAUNCH or _called(node) not in identities:
+                continue
+            seen += 1
+            if function.get("mangledName"):  # of a template its instances, not the pattern
+                ranges = ranges or ValueRanges(function, text, unit.dump.variable)
+                found.append(Launched(offset_of(node)[0], _block(ranges, node, parents)))
+    mentioned = sum(unit.dump.mentions(identity) for identity in identities)
+    return tuple(found) if mentioned == seen else None
+
+
+def _called(launch: Node) -> str | None:
+    node = children(launch)[0]
+    while node.get("kind") in _WRAPPED and children(node):
+        (node,) = children(node)
+    identity = node.get("referencedDecl", {}).get("id")
+    return None if identity is None else str(identity)
+
+
+def _block(ranges: ValueRanges, launch: Node, parents: Parents) -> Block | None:
+    """The second argument of the call that clang makes of ``<<<grid, block, ...>>>``."""
+    configuration = children(launch)[1]
+    parts = children(configuration)
+    if len(parts) < 3:
+        return None
+    return _dimensions(ranges, parts[2], (*parents, launch, configuration))
+
+
+def _dimensions(ranges: ValueRanges, node: Node, parents: Parents) -> Block | None:
+    """The most that an expression of type ``dim3`` has in each dimension."""
+    inner = children(node)
+    if node.get("kind") in _WRAPPED and len(inner) == 1:
+        return _dimensions(ranges, inner[0], (*parents, node))
+    if node.get("kind") in _MADE and _is_dim3(node):
+        if len(inner) == 1 and _is_dim3(inner[0]):  # a copy
+            return _dimensions(ranges, inner[0], (*parents, node))
+        sizes = [_size(ranges.of(_default(part), (*parents, node))) for part in inner]
+        known = [size for size in sizes if size is not None]
+        return (known[0], known[1], known[2]) if len(known) == len(inner) == 3 else None
+    if node.get("kind") == "ConditionalOperator" and len(inner) == 3:
+        one, other = (_dimensions(ranges, part, (*parents, node)) for part in inner[1:])
+        if one is None or other is None:
+            return None
+        return (max(one[0], other[0]), max(one[1], other[1]), max(one[2], other[2]))
+    return _variable(ranges, node)
+
+
+def _variable(ranges: ValueRanges, node: Node) -> Block | None:
+    """A variable that holds what it was declared with, wherever it is used."""
+    identity = node.get("referencedDecl", {}).get("id") if node.get("kind") == "DeclRefExpr" else None
+    if identity is None or not _is_dim3(node):
+        return None
+    around: Parents = ()
+    declaration: Node | None = None
+    for one, parents in below(ranges.function):
+        if one.get("kind") == "VarDecl" and one.get("id") == identity:
+            declaration, around = one, parents
+        elif one.get("referencedDecl", {}).get("id") == identity and not _only_read(one, parents):
+            return None
+    if declaration is None:
+        declaration = ranges.variable(identity)
+        if declaration is None or not type_name(declaration).startswith("const "):
+            return None
+    value = [part for part in children(declaration) if not part.get("kind", "").endswith("Attr")]
+    if len(value) != 1 or "&" in type_name(declaration):
+        return None
+    return _dimensions(ranges, value[0], (*around, declaration))
+
+
+def _only_read(node: Node, parents: Parents) -> bool:
+    """Whether a use of a ``dim3`` copies it, or loads one of its members."""
+    if type_name(node).startswith("const "):
+        return True
+    nearest, next_one = (*reversed(parents), {}, {})[:2]
+    if nearest.get("kind") == "MemberExpr":
+        return next_one.get("castKind") == "LValueToRValue"
+    constant = nearest.get("castKind") == "NoOp" and type_name(nearest).startswith("const ")
+    return constant and next_one.get("kind") == "CXXConstructExpr"
+
+
+def _is_dim3(node: Node) -> bool:
+    return re.fullmatch(r"(?:const )?(?:struct )?dim3", type_name(node)) is not None
+
+
+def _default(node: Node) -> Node:
+    """What a parameter is given where the call says nothing."""
+    inner = children(node)
+    return inner[0] if node.get("kind") == "CXXDefaultArgExpr" and inner else node
+
+
+def _size(found: Range) -> int | None:
+    return found[1] if found[0] >= 0 and found[1] <= _MOST_WORK_ITEMS else None
