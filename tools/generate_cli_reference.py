@@ -21,7 +21,7 @@ DISTRIBUTIONS = ",".join(
         *("rocm-perf-lab", "rpl-core", "rpl-amdgpu", "rpl-analysis", "rpl-att", "rpl-autotune"),
         *("rpl-compare", "rpl-gfx1030", "rpl-gfx1100", "rpl-gfx90a", "rpl-gfx942", "rpl-gfx950"),
         *("rpl-llm-unroll", "rpl-optimize", "rpl-report", "rpl-rocprofv3", "rpl-transforms"),
-        *("rpl-codeobject", "rpl-emu", "rpl-pcsampling", "rpl-selftest", "rpl-vmreplay"),
+        *("rpl-codeobject", "rpl-emu", "rpl-mcp", "rpl-pcsampling", "rpl-selftest", "rpl-vmreplay"),
     )
 )
 _WIDTH = 100

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from rpl_core.plugins.entry_points import is_own, normalized
 
-#: It requires all that users install.
-PRODUCT = "rocm-perf-lab"
+#: It requires all that users install, but for the tools of agents.
+PRODUCT, AGENTS = "rocm-perf-lab", "rpl-mcp"
 BILL = f"{PRODUCT}.cdx.json"
 #: Permissive ones, and the MPL for files that are used as they are; by SPDX identifier.
 ALLOWED = frozenset(
@@ -48,27 +48,35 @@ _SPELT = {
     "Python Software Foundation License": "PSF-2.0",
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
 }
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
+#: A requirement's name with the extras that it asks for, and the extra that another one belongs to.
+_NAME, _EXTRA = re.compile(r"([A-Za-z0-9._-]+)(?:\[([^]]*)\])?"), re.compile(r"extra == ['\"]([^'\"]+)")
 _AUDIT_S = 120
 
 
-def required(product: str = PRODUCT) -> dict[str, metadata.Distribution]:
-    """The installed distributions that ``product`` needs, itself among them, by normalized name.
+def required(*products: str) -> dict[str, metadata.Distribution]:
+    """The installed distributions that ``products`` (all of this project) need, themselves among them.
 
-    What only an extra or another platform asks for is left out where it is not installed.
+    What another platform asks for is left out where it is not installed, and so are extras that none of them
+    asks for.
     """
     found: dict[str, metadata.Distribution] = {}
-    waiting = [product]
+    waiting = [*(products or (PRODUCT, AGENTS))]
+    seen: set[str] = set()
     while waiting:
-        name = normalized(waiting.pop())
-        if name in found:
+        wanted = waiting.pop()
+        match = _NAME.match(wanted)
+        if wanted in seen or match is None:
             continue
+        seen.add(wanted)
+        name, extras = normalized(match[1]), {normalized(one) for one in (match[2] or "").split(",")}
         try:
             found[name] = metadata.distribution(name)
         except metadata.PackageNotFoundError:
             continue
-        needed = (one for one in found[name].requires or () if "extra ==" not in one)
-        waiting += [match[0] for one in needed if (match := _NAME.match(one))]
+        for one in found[name].requires or ():
+            extra = _EXTRA.search(one)
+            if (extra is None or normalized(extra[1].strip()) in extras) and (needed := _NAME.match(one)):
+                waiting.append(needed[0])
     return dict(sorted(found.items()))
 
 

@@ -603,3 +603,21 @@ def compiled_for(compiled: Compile, tmp_path_factory: pytest.TempPathFactory) ->
 def other_arguments(compiled_for: Callable[..., Path]) -> Path:
     """The tests' kernels with wider arguments."""
     return compiled_for("gfx942", "-Dint=long")
+
+
+@pytest.fixture
+def hip_command(hip_runtime: Path) -> Callable[[str, str], list[str]]:
+    """``hip_command(source, output)``: the words that compile a program of HIP."""
+    require("ld.lld-22")
+    bitcode = next(hip_runtime.glob("usr/lib/llvm-*/lib/clang/*/amdgcn/bitcode"))
+    library = next((hip_runtime / "usr/lib/x86_64-linux-gnu").glob("libamdhip64.so.?"))
+
+    def words(source: str, output: str) -> list[str]:
+        device = ["-x", "hip", "--offload-arch=gfx942", "-D__AMDGCN_WAVEFRONT_SIZE=64"]
+        places = [f"--rocm-path={hip_runtime / 'usr'}", f"--rocm-device-lib-path={bitcode}"]
+        headers = ["-isystem", str(hip_runtime / "usr" / "include"), source]
+        link = ["-L", str(library.parent), f"-l:{library.name}", "-Wl,--allow-shlib-undefined", "-o", output]
+        code = ["-mcode-object-version=5", "-O3", "-g"]
+        return [str(require("clang++-22")), *device, *code, *places, *headers, *link]
+
+    return words

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from rpl_testkit.command_line import CommandLine
-from rpl_testkit.requirements import require
 
 pytestmark = [pytest.mark.clang, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -105,21 +104,3 @@ def test_a_program_of_the_testbed_is_optimized(
     assert found["judgement"]["verified"] is (found["kernel"] != "row_maximum"), ran.stderr
     assert found["modelled_gain"] is not None
     assert found["measured_gain"] is None
-
-
-@pytest.fixture
-def hip_command(hip_runtime):
-    """``hip_command(source, output)``: the words that compile a program of HIP."""
-    require("ld.lld-22")
-    bitcode = next(hip_runtime.glob("usr/lib/llvm-*/lib/clang/*/amdgcn/bitcode"))
-    library = next((hip_runtime / "usr/lib/x86_64-linux-gnu").glob("libamdhip64.so.?"))
-
-    def words(source, output):
-        device = ["-x", "hip", "--offload-arch=gfx942", "-D__AMDGCN_WAVEFRONT_SIZE=64"]
-        places = [f"--rocm-path={hip_runtime / 'usr'}", f"--rocm-device-lib-path={bitcode}"]
-        headers = ["-isystem", str(hip_runtime / "usr" / "include"), source]
-        link = ["-L", str(library.parent), f"-l:{library.name}", "-Wl,--allow-shlib-undefined", "-o", output]
-        code = ["-mcode-object-version=5", "-O3", "-g"]
-        return [str(require("clang++-22")), *device, *code, *places, *headers, *link]
-
-    return words

@@ -26,6 +26,21 @@ COMMANDS = [
     if line.startswith("rpl ")
 ] + re.findall(r"`(rpl [a-z][^`]*)`", TEXT)
 
+#: Rows of a page's table of tools begin with their names, which a test of rpl-mcp compares with the server's.
+TOOLS = {
+    name
+    for row in re.findall(
+        r"^\| (`.*?) \|", (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    for name in re.findall(r"`([a-z_]+)`", row)
+}
+
+
+def test_its_tools_exist_and_none_is_left_out():
+    told = set(re.findall(r"`([a-z_]+)`", TEXT))
+    assert TOOLS - {"allowed_words"} <= told | {"optimize_state"}
+    assert {name for name in told if name.startswith("optimize_")} - {"optimize_"} <= TOOLS
+
 
 def test_the_command_reference_is_up_to_date():
     # In a process of its own: click remembers how a command's help was asked for first.
@@ -67,7 +82,7 @@ def test_its_fields_and_labels_exist():
     for path in (ROOT / "docs" / "schemas").glob("*.json"):
         names |= _names(json.loads(path.read_text(encoding="utf-8")))
     rows = [line for line in TEXT.splitlines() if line.startswith("| ")]
-    told = {word for row in rows for word in re.findall(r"`([a-z_]+)`", row)} - {"rpl"}
+    told = {word for row in rows for word in re.findall(r"`([a-z_]+)`", row)} - {"rpl", *TOOLS}
     assert told <= names | {"unclassified"}
     assert len(told) > 15, "the tables name fields and labels"
 

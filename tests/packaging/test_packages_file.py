@@ -18,7 +18,7 @@ from rpl_core.plugins.selection import PluginSelection
 
 TABLE = json.loads((resources.files("rpl_amdgpu") / "packages.json").read_text(encoding="utf-8"))
 _META = metadata.distribution("rocm-perf-lab")
-OWN = {re.split(r"[^a-z0-9-]", line)[0] for line in _META.requires or ()} | {"rocm-perf-lab"}
+OWN = {re.split(r"[^a-z0-9-]", line)[0] for line in _META.requires or ()} | {"rocm-perf-lab", "rpl-mcp"}
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,16 @@ def supply():
 
 def test_every_licence_of_what_users_get_is_allowed(supply):
     found = supply.required()
-    assert {"rpl-core", "rpl-analysis", "click", "numpy", "pydantic-core"} <= set(found)
+    assert {
+        "rpl-core",
+        "rpl-analysis",
+        "rpl-mcp",
+        "mcp",
+        "cryptography",
+        "click",
+        "numpy",
+        "pydantic-core",
+    } <= set(found)
     assert "pytest" not in found
     assert supply.not_allowed(found) == {}
 

@@ -1,4 +1,4 @@
-"""`make demo` sets up what running needs: every distribution but the test kit, and no tool of development."""
+"""`make demo` sets up what running needs: every distribution but the test kit and what agents need."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _editable(name: str) -> set[str]:
 
 def test_everything_that_runs_and_nothing_else():
     run = _editable("requirements-run.txt")
-    assert run == _editable("requirements-dev.txt") - {"plugins/rpl_testkit"}
+    assert run == _editable("requirements-dev.txt") - {"plugins/rpl_testkit", "plugins/rpl_mcp"}
     lines = (ROOT / "requirements-run.txt").read_text().splitlines()
     others = [line for line in lines if line and not line.startswith(("#", "-e "))]
     assert others == ["tomli>=2; python_version < '3.11'"]

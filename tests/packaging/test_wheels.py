@@ -57,9 +57,9 @@ def test_three_commands_are_one_program(wheel):
         assert f"\n{command} = rpl_core.cli:main\n" in text
 
 
-def test_metapackage_requires_everything_but_the_test_kit(wheel):
+def test_metapackage_requires_everything_but_the_test_kit_and_what_agents_need(wheel):
     names = _required(wheel("rocm_perf_lab"))
-    assert names == PACKAGES.keys() - {"rocm_perf_lab", "rpl_testkit"}
+    assert names == PACKAGES.keys() - {"rocm_perf_lab", "rpl_testkit", "rpl_mcp"}
 
 
 @pytest.mark.parametrize("name", PACKAGES)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rpl_core.cli.session import Session
 
 #: Given anew with --resume; everything else is the session's own.
-_OF_THIS_CALL = ("resume", "auto_approve", "debug", "as_json", "time_budget")
+_OF_THIS_CALL = ("resume", "auto_approve", "step_by_step", "debug", "as_json", "time_budget")
 #: A longer file is cut off and then no JSON (chosen: command lines end at a few MiB).
 _MOST_BYTES = 16 << 20
 _NOT_AS_WRITTEN = (

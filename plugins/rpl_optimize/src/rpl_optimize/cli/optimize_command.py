@@ -30,6 +30,7 @@ from rpl_optimize.cli.optimize_request import (
     optimize_tools,
     split_source,
 )
+from rpl_optimize.cli.step_by_step import StepByStep
 from rpl_optimize.isolation.sandbox import SWITCH, find_sandbox, keeping
 from rpl_optimize.plugin import KEEP_VARIABLES
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from rpl_optimize.contracts.optimize import CandidatePart, OptimizeDocument
     from rpl_optimize.ledger.writer import Ledger
-    from rpl_optimize.loop.request import OptimizeRequest
+    from rpl_optimize.loop.request import OptimizeRequest, Tools
     from rpl_optimize.loop.state import Resumed
 
 
@@ -66,14 +67,18 @@ def run_optimize(
     session = session_of(context)
     call = Call(words, flags, proposer, suffix, proposer_options or {}, f"rpl {context.command.name}")
     settings = call.settings(session)
-    _require_terminal(settings)
+    _require_one_to_ask(settings)
     with keeping(_kept(session)), _progress(session, settings) as show:
-        step = Steps(show, every_run=settings.debug or (settings.auto_approve and sys.stderr.isatty()))
+        watched = settings.debug or settings.step_by_step or (settings.auto_approve and sys.stderr.isatty())
+        step = Steps(show, every_run=watched)
         if settings.resume is not None:
             document, root = _resume(session, call, settings.resume.resolve(), context, step)
         else:
             document, root = _start(session, call, step)
-    _show(session, document, root, as_json=settings.as_json)
+    if settings.step_by_step:
+        StepByStep(session.output, root).ended(document)
+    else:
+        _show(session, document, root, as_json=settings.as_json)
     return int(_EXIT_CODES[document.verdict or "rejected"])
 
 
@@ -105,7 +110,12 @@ def _progress(session: Session, settings: OptimizeSettings) -> AbstractContextMa
     return nullcontext(lambda step: session.output.note(f"optimize: {step}"))
 
 
-def _require_terminal(settings: OptimizeSettings) -> None:
+def _require_one_to_ask(settings: OptimizeSettings) -> None:
+    if settings.step_by_step:
+        if settings.auto_approve or settings.as_json:
+            other = "--auto-approve" if settings.auto_approve else "--json"
+            raise UsageError(f"--step-by-step asks and answers by lines, so {other} can't go with it")
+        return
     if not settings.auto_approve and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
             "accepting a change asks a question, and there is no terminal to ask on",
@@ -139,6 +149,7 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
     else:
         make_empty(root)
     root = root.resolve()
+    tools = _stepping(session, call, tools, root)
     key = _key(call.settings(session))
     write_atomic(root / REQUEST, json.dumps(remembered(call), indent=2) + "\n")
     with Ledger.create(root / LEDGER) as ledger:
@@ -205,9 +216,17 @@ def _resume(
         _require_unchanged(request, resumed)
         _require_writable(request)
         running.record_resumed()
-        tools = optimize_tools(session, call, request, step)
+        tools = _stepping(session, call, optimize_tools(session, call, request, step), root)
         with _signed(ledger, key):
             return OptimizeLoop(running, tools, resumed.state, resumed.open_end).run(), root
+
+
+def _stepping(session: Session, call: Call, tools: Tools, root: Path) -> Tools:
+    """The same, asking for each stage where the call says so."""
+    if not call.settings(session).step_by_step:
+        return tools
+    steps = StepByStep(session.output, root)
+    return attrs.evolve(tools, hold=steps.hold, approve=steps.approve)
 
 
 def _key(settings: OptimizeSettings) -> bytes | None:

@@ -156,6 +156,11 @@ class OptimizeSettings:
         is_flag=True,
         help="Accept what is proven without asking.",
     )
+    step_by_step: bool = option(
+        "--step-by-step",
+        is_flag=True,
+        help="For other programs: before each stage a JSON line on stdout, then wait for `go` on stdin.",
+    )
     in_place: bool = option(
         "--in-place",
         is_flag=True,

@@ -80,6 +80,8 @@ class Evaluation:
     original: bytes  # the user's source, whose host code every build has
     recordings: Callable[..., Mapping[str, str]]  # hashes of what was recorded in these directories
     modelling: ModelStage | None = None
+    #: Returns when what comes behind the guards, which run nothing, may begin.
+    before_runs: Callable[[int], None] = lambda _candidate: None
     #: Plans of an interrupted session that the candidate goes on with, by stage and padding.
     _plans: dict[tuple[str, int | None], PlannedData] = attrs.field(factory=dict)
     #: Builds of the version to beat with shifted code, by its number and the padding.
@@ -132,6 +134,7 @@ class Evaluation:
         return LaunchLimit(promised, largest_launch(recording, trial.target.kernel))
 
     def _equivalence(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
+        self.before_runs(trial.number)
         self._say(trial, "equivalence")
         directory = fresh(trial.directory, "equivalence")
         checks = self.tools.equivalence.run(self._subject(trial), directory)

@@ -75,7 +75,8 @@ class Built:
 class ProposalStage:
     """``judge_meaning`` judges what no other guard refuses, by what its owner declares to change.
 
-    ``record_proposal`` and ``record_build`` write each version down before and after it is built."""
+    ``record_proposal`` and ``record_build`` write each version down before and after it is built;
+    ``before_build`` returns when that may begin."""
 
     proposer: Contribution[Proposer]
     builder: ProgramBuilder
@@ -84,6 +85,7 @@ class ProposalStage:
     judge_meaning: JudgeMeaning
     record_proposal: Callable[[Proposed], None]
     record_build: Callable[[Proposed, BuildPart], None]
+    before_build: Callable[[Proposed], None] = lambda _proposed: None
 
     def run(self, request: ProposalRequest, number: int) -> Built | None:
         """The next candidate of the proposer, built; ``None`` when it has none left."""
@@ -111,6 +113,7 @@ class ProposalStage:
         """Build one version, unless a guard refuses it."""
         if proposed.refused is not None or proposed.text is None:
             return Built(proposed, None, None)
+        self.before_build(proposed)
         built = build_reproducibly(
             self.builder,
             proposed.text,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
@@ -67,6 +67,14 @@ class OptimizeRequest:
 #: Shown a unified diff and the evidence in words; true lets the candidate be accepted.
 Approve = Callable[[str, str], bool]
 
+#: Where a session can be held: before a candidate is proposed, built and guarded, checked and measured (or
+#: compared by a model), and judged. Acceptance has its own question.
+StageName = Literal["propose", "build", "measure", "verdict"]
+
+
+def _go_on(_stage: StageName, _candidate: int) -> None:
+    return None
+
 
 @frozen(eq=False)
 class Tools:
@@ -83,3 +91,6 @@ class Tools:
     step: StepSink  # gets the name of each stage
     run_step: StepSink  # gets the name of each process run within it
     metric: Contribution[Metric] | None = None  # a model in the place of measurements
+    #: Returns when the stage of that candidate may begin, or raises ``KeyboardInterrupt``: the session ends
+    #: there and can be resumed.
+    hold: Callable[[StageName, int], None] = _go_on

@@ -50,7 +50,7 @@ from rpl_optimize.session_layout import ORIGINAL, baseline_name, fresh
 from rpl_optimize.transform import installed
 
 if TYPE_CHECKING:
-    from rpl_optimize.loop.request import Tools
+    from rpl_optimize.loop.request import StageName, Tools
 
 
 @frozen
@@ -91,6 +91,7 @@ class OptimizeLoop:
             None
             if tools.metric is None
             else ModelStage(self._request, tools, tools.metric, session.root, self._confinement.around),
+            before_runs=lambda number: self._hold("measure", number),
         )
 
     def run(self) -> OptimizeDocument:
@@ -174,6 +175,12 @@ class OptimizeLoop:
         budget = self._request.limits.time_budget_s
         return None if budget is None else budget - (time.monotonic() - self._started)
 
+    def _hold(self, stage: StageName, number: int) -> None:
+        """Wait until the stage may begin; waiting takes nothing of the time budget."""
+        begin = time.monotonic()
+        self._tools.hold(stage, number)
+        self._started += time.monotonic() - begin
+
     # --- baselines -------------------------------------------------------------------------------------
 
     def _first_baseline(self) -> Baseline:
@@ -231,6 +238,7 @@ class OptimizeLoop:
                 self._begun = unfinished.begun
                 return self._proposals(again, baseline).build(proposed), again
         number = self._state.tried + 1
+        self._hold("propose", number)
         for target in targets:
             self._tools.step(f"candidate {number}: proposal for {target.kernel}")
             self._records.target(target, run_to_run_cv(baseline, target.recorded))
@@ -244,8 +252,10 @@ class OptimizeLoop:
 
         def record_proposal(proposed: Proposed) -> None:
             self._records.proposal(proposed, target.kernel, self._state.text)
-            if proposed.refused is None:
-                self._tools.step(f"candidate {proposed.number}: build ({proposed.candidate.summary})")
+
+        def before_build(proposed: Proposed) -> None:
+            self._hold("build", proposed.number)
+            self._tools.step(f"candidate {proposed.number}: build ({proposed.candidate.summary})")
 
         tools = self._tools
         return ProposalStage(
@@ -256,6 +266,7 @@ class OptimizeLoop:
             meaning.judge,
             record_proposal,
             self._records.build,
+            before_build,
         )
 
     def _meaning_of(self, baseline: Baseline) -> SessionMeaning:
@@ -308,6 +319,7 @@ class OptimizeLoop:
             with self._confinement.of_checks():
                 begun = self._begun_of(built.build, baseline.build)
                 evidence = self._evaluation.run(Trial(built, built.build, baseline, target, known, begun))
+        self._hold("verdict", built.proposed.number)
         judgement = judge(evidence, self._request.policy)
         self._records.judgement(built.proposed.number, evidence, judgement)
         gains = candidate_gains(evidence, baseline, target, self._tools.host)
@@ -372,7 +384,10 @@ class OptimizeLoop:
         self, built: Built, judgement: JudgementPart, gains: CandidateGains, baseline: Baseline
     ) -> bool:
         diff = unified_diff(baseline.text, built.proposed.text or b"", self._request.source.name)
-        return self._tools.approve(diff, f"{judgement.reason}; {gains.sentence()}")
+        begin = time.monotonic()
+        approved = self._tools.approve(diff, f"{judgement.reason}; {gains.sentence()}")
+        self._started += time.monotonic() - begin
+        return approved
 
     def _settle(self, settled: Settled) -> None:
         """Decide what the recorded evidence refuses, without giving it another chance."""

@@ -1,0 +1,1 @@
+"""rpl for agents: measuring, explaining and optimizing as tools of the Model Context Protocol."""
