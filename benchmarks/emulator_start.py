@@ -88,7 +88,7 @@ def compiled(level: str, runtime: Path, folder: Path) -> Path:
 def cpu_s(build: Path, runtime: Path, program: Path, launches: int, how: str) -> float:
     """User and system time of one run."""
     launcher = build / "native" / "softkfd" / "softkfd-run"
-    words = [launcher, "--executor", "emu", "--runtime", runtime, program, str(launches), how]
+    words = [str(launcher), "--executor", "emu", "--runtime", str(runtime), str(program), str(launches), how]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(words, check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -17,6 +17,7 @@ import numpy as np
 from rpl_core.model.calls import CallKind, CallMeaning, HostApi
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.origin import Origin
+from rpl_core.text.secrets import masked_text
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -58,15 +59,22 @@ class TraceRole(str, Enum):
     THREAD_TRACE = "thread_trace"  # instruction traces: no times, no counters, only ``Trace.extras``
 
 
+def _without_secrets(command: str | None) -> str | None:
+    return masked_text(command) if isinstance(command, str) else command
+
+
 @frozen
 class Process:
-    """A profiled process. Identity across files is ``(guid, pid)``; ids of rows restart per process."""
+    """A profiled process. Identity across files is ``(guid, pid)``; ids of rows restart per process.
+
+    ``command`` is its command line without the secrets in it, whoever recorded them.
+    """
 
     guid: str
     pid: int
     node: str  # clock domain: timestamps compare only within one node
     hostname: str | None = None
-    command: str | None = None
+    command: str | None = attrs.field(default=None, converter=_without_secrets)
     begin_ns: int | None = None
     end_ns: int | None = None
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
 from rpl_core.process.storage import storage_error
+from rpl_core.text.secrets import MASK, secret_bytes
 
 #: A loop that prints must not fill the disk that the recording needs.
 LOG_LIMIT_BYTES = 64 * 1024 * 1024
@@ -24,6 +25,30 @@ _CHUNK_BYTES = 1024 * 1024
 LINE_LIMIT_BYTES = 64 * 1024
 #: Of the lines behind these only the last ones reach the sink: each costs microseconds (chosen: a second).
 MOST_LINES = 200_000
+
+
+class Cover:
+    """Puts ``***`` in the place of a command's own secrets, also where one comes in two pieces.
+
+    Profilers and build tools print the command that they run.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._secrets = secret_bytes(command)
+        self._held = b""
+
+    def over(self, data: bytes, *, last: bool = False) -> bytes:
+        """What may be shown by now; the begin of a secret waits for what follows it."""
+        if not self._secrets:
+            return data
+        data, self._held = self._held + data, b""
+        for secret in self._secrets:
+            data = data.replace(secret, MASK.encode())
+        for size in range(0 if last else len(self._secrets[0]) - 1, 0, -1):
+            if any(secret.startswith(data[-size:]) for secret in self._secrets if size < len(secret)):
+                data, self._held = data[:-size], data[-size:]
+                break
+        return data
 
 
 class LogFile:
@@ -74,8 +99,15 @@ class OutputStream:
     middle: the first ``MOST_LINES`` and what fits into ``LINE_LIMIT_BYTES`` at the end are given.
     """
 
-    def __init__(self, source: IO[bytes], log: LogFile | None, sink: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        source: IO[bytes],
+        log: LogFile | None,
+        sink: Callable[[str], None],
+        cover: Cover | None = None,
+    ) -> None:
         self.open = True
+        self._cover = cover
         self._source = source
         self._log = log
         self._sink = sink
@@ -106,18 +138,23 @@ class OutputStream:
         if not data:
             self.open = False
             return False
+        self._take(data if self._cover is None else self._cover.over(data))
+        return True
+
+    def _take(self, data: bytes) -> None:
         if self._log is not None:
             self._log.write(data)
         self._waiting.append(data)
         self.waiting += len(data)
         if self.waiting > LOG_LIMIT_BYTES:
             self.give_lines()
-        return True
 
     def finish(self) -> None:
         """Close the pipe and give the last line although it has no end."""
         self.open = False
         self._source.close()
+        if self._cover is not None:
+            self._take(self._cover.over(b"", last=True))
         self.give_lines()
         if self._tail is not None:
             whole, self._rest = self._tail, b""

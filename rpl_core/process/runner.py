@@ -14,7 +14,7 @@ import attrs
 from rpl_core.errors import InterruptedRunError, MemoryLimitError, TimeLimitError
 from rpl_core.process.interrupts import InterruptWatch, WakePipe
 from rpl_core.process.launch import start
-from rpl_core.process.output import LogFile, OutputStream
+from rpl_core.process.output import Cover, LogFile, OutputStream
 from rpl_core.process.request import ProcessRequest, ProcessResult
 from rpl_core.process.supervision import MemoryGroup, Supervision, memory_group, signal_members
 from rpl_core.values import frozen
@@ -94,7 +94,7 @@ def _run_watched(
     if group is not None:
         request = attrs.evolve(request, command=group.entered(request.command))
     child = start(request)
-    streams = _streams(child, sinks)
+    streams = _streams(child, sinks, Cover(request.command))
     watched = _watch(child, streams, wake, interrupts)
     orphans = 0
     try:
@@ -133,12 +133,12 @@ def _problem(log: LogFile | None) -> str | None:
     return None if log is None else log.problem
 
 
-def _streams(child: subprocess.Popen[bytes], sinks: _Sinks) -> tuple[OutputStream, ...]:
+def _streams(child: subprocess.Popen[bytes], sinks: _Sinks, cover: Cover) -> tuple[OutputStream, ...]:
     assert child.stdout is not None
     if child.stderr is None:
-        return (OutputStream(child.stdout, sinks.log, sinks.lines),)
+        return (OutputStream(child.stdout, sinks.log, sinks.lines, cover),)
     alone = OutputStream(child.stdout, sinks.stdout, lambda _line: None)
-    return (alone, OutputStream(child.stderr, sinks.log, sinks.lines))
+    return (alone, OutputStream(child.stderr, sinks.log, sinks.lines, cover))
 
 
 def _watch(

@@ -10,9 +10,11 @@ import attrs
 
 from rpl_core.documents.drafts import diagnostic_docs
 from rpl_core.errors import InterruptedRunError, RplError, TimeLimitError
+from rpl_core.files.overwrite import overwrite_in_files
 from rpl_core.interfaces.run import RunInfo, RunOutcome, RunState
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
+from rpl_core.text.secrets import secret_bytes
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.collector import CollectionPlan, Collector, LineSink, PlannedPass
@@ -61,7 +63,10 @@ class ProfileSession:
 
     def _execute_pass(self, planned: PlannedPass, collector: Collector) -> None:
         try:
-            outcome = collector.run(planned, self.run.path, self.log)
+            try:
+                outcome = collector.run(planned, self.run.path, self.log)
+            finally:
+                self._hide_secrets(planned)
             self.run.pass_succeeded(outcome)
             self.diagnostics += outcome.diagnostics
         except (InterruptedRunError, KeyboardInterrupt):
@@ -72,6 +77,23 @@ class ProfileSession:
                 planned.name, error.one_line(), exit_status=getattr(error, "exit_status", None)
             )
             self._note_failure(planned, collector, error)
+
+    def _hide_secrets(self, planned: PlannedPass) -> None:
+        """Profilers write the command line into what they record."""
+        if self.run.keep_command:
+            return
+        kept = overwrite_in_files(self.run.path / planned.directory, secret_bytes(planned.command))
+        if kept:
+            self.diagnostics.append(
+                Diagnostic(
+                    "collect.secrets_kept",
+                    f"a secret of the command line may stand in {kept[0]}, which could not be changed",
+                    severity=Severity.WARNING,
+                    remedy="do not share the file",
+                    where=planned.directory,
+                    count=len(kept),
+                )
+            )
 
     def _note_failure(self, planned: PlannedPass, collector: Collector, error: RplError) -> None:
         if collector.role is not TraceRole.TIMING:

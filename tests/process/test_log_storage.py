@@ -10,7 +10,7 @@ import pytest
 
 from rpl_core.errors import MissingError, UsageError
 from rpl_core.process import ProcessRequest, run_command
-from rpl_core.process.output import LogFile
+from rpl_core.process.output import Cover, LogFile
 from rpl_core.process.storage import make_directory, storage_error
 
 
@@ -52,3 +52,20 @@ def test_a_file_where_a_directory_should_be_names_the_path_and_the_remedy(tmp_pa
 def test_a_full_disk_is_told_from_a_forbidden_place() -> None:
     assert isinstance(storage_error(Path("x"), OSError(errno.ENOSPC, "full")), MissingError)
     assert isinstance(storage_error(Path("x"), OSError(errno.EROFS, "read-only")), UsageError)
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+def test_a_secret_of_the_command_is_covered_wherever_the_output_is_cut(size) -> None:
+    """Also where it comes in pieces, begins twice, or ends the output."""
+    command = ("./app", "--token=s3cr3t-value", "--password", "s3cr3tary")
+    said = b"run --token=s3cr3t-value s3cr3t-vs3cr3t-value\ns3cr3tary s3cr3 s3cr3tary"
+    cover = Cover(command)
+    parts = [cover.over(said[at : at + size]) for at in range(0, len(said), size)]
+    shown = b"".join([*parts, cover.over(b"", last=True)])
+    assert shown == b"run --token=*** s3cr3t-v***\n*** s3cr3 ***"
+
+
+def test_without_a_secret_nothing_is_held_back() -> None:
+    cover = Cover(("./app", "--pad-token", "<s>", "--token=short"))  # shorter ones are ordinary words
+    assert cover.over(b"short <s") == b"short <s"
+    assert cover.over(b"", last=True) == b""

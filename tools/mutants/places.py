@@ -1,4 +1,4 @@
-"""Which changes of meaning there are: the operators of cosmic-ray on maths, decisions and readers.
+"""Which changes of meaning there are: the operators of cosmic-ray on everything that users install.
 
 A change is kept as the lines that it replaces, so that it can be made again without counting operators.
 """
@@ -9,45 +9,15 @@ import ast
 import difflib
 import random
 from collections import defaultdict
-from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import attrs
 
-__all__ = ["Mutant", "draw", "in_scope", "mutated"]
+__all__ = ["ROOT", "Mutant", "area_of", "draw", "mutated"]
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Maths, decisions and readers: folders and files below the root of the repository.
-SCOPE = (
-    "plugins/rpl_analysis/src/rpl_analysis/bottleneck",
-    "plugins/rpl_analysis/src/rpl_analysis/counters",
-    "plugins/rpl_analysis/src/rpl_analysis/critical_path",
-    "plugins/rpl_analysis/src/rpl_analysis/execution_graph",
-    "plugins/rpl_analysis/src/rpl_analysis/instruction_mix",
-    "plugins/rpl_analysis/src/rpl_analysis/occupancy.py",
-    "plugins/rpl_analysis/src/rpl_analysis/roofline",
-    "plugins/rpl_analysis/src/rpl_analysis/runtime",
-    "plugins/rpl_analysis/src/rpl_analysis/what_if.py",
-    "plugins/rpl_amdgpu/src",
-    "plugins/rpl_att/src/rpl_att/analysis",
-    "plugins/rpl_att/src/rpl_att/reading",
-    "plugins/rpl_att/src/rpl_att/reduction",
-    "plugins/rpl_torch/src/rpl_torch/analysis",
-    "plugins/rpl_torch/src/rpl_torch/reading",
-    "plugins/rpl_codeobject/src/rpl_codeobject/comparing.py",
-    "plugins/rpl_codeobject/src/rpl_codeobject/cooperation.py",
-    "plugins/rpl_codeobject/src/rpl_codeobject/disassembly.py",
-    "plugins/rpl_codeobject/src/rpl_codeobject/occupancy.py",
-    "plugins/rpl_codeobject/src/rpl_codeobject/reading",
-    "plugins/rpl_compare/src/rpl_compare/comparison",
-    "plugins/rpl_measure/src/rpl_measure",
-    "plugins/rpl_gfx942/src",
-    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers",
-    "rpl_core/devices.py",
-    "rpl_core/ingest",
-    "rpl_core/model",
-    "rpl_core/schedule.py",
-)
+#: The tests' own tool, and texts that a build writes: no program of a user runs them.
+_NO_AREAS = ("rpl_testkit", "rpl_native")
 #: Left out: what needs names given, wiring, and `==` made `is`, the same for small numbers by accident.
 _WITHOUT = (
     "VariableReplacer",
@@ -73,28 +43,51 @@ class Mutant:
     after: tuple[str, ...]
 
 
-def draw(seed: int, count: int, known: Collection[tuple[str, tuple[str, ...]]] = ()) -> list[Mutant]:
-    """``count`` mutants: places at random, then one of the changes that are possible there.
+def draw(seed: int, count: int) -> list[Mutant]:
+    """``count`` mutants, each area's share by its lines.
 
-    ``known``: path and changed lines of those that are drawn already.
+    Within an area a file is drawn by its lines, then one of its places, then one of the changes there.
     """
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator
 
     rng = random.Random(seed)
-    places = [(path, place, changes) for path in _files() for place, changes in sorted(_places(path).items())]
-    rng.shuffle(places)
-    drawn: list[Mutant] = []
-    for path, _, changes in places:
-        if len(drawn) == count:
-            break
-        name, occurrence = rng.choice(changes)
-        source = path.read_text(encoding="utf-8")
-        changed = mutate_code(source, get_operator(name)(), occurrence)
-        mutant = _mutant(path, name, source, changed or source)
-        if mutant is not None and (mutant.path, mutant.after) not in known:
-            drawn.append(mutant)
-    return sorted(drawn, key=lambda mutant: (mutant.path, mutant.line, mutant.after))
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in _files()}
+    drawn: dict[tuple[str, tuple[str, ...], int], Mutant] = {}
+    for area, quota in _quotas(lines, count).items():
+        files = [path for path in lines if area_of(path) == area]
+        wanted = len(drawn) + quota
+        while len(drawn) < wanted:
+            (path,) = rng.choices(files, [lines[path] for path in files])
+            places = sorted(_places(path).items())
+            if not places:
+                continue
+            name, occurrence = rng.choice(rng.choice(places)[1])
+            source = path.read_text(encoding="utf-8")
+            changed = mutate_code(source, get_operator(name)(), occurrence)
+            mutant = _mutant(path, name, source, changed or source)
+            if mutant is not None and _what_runs(changed or "") not in ("", _what_runs(source)):
+                drawn[mutant.path, mutant.after, mutant.line] = mutant
+    return sorted(drawn.values(), key=lambda mutant: (mutant.path, mutant.line, mutant.after))
+
+
+def area_of(path: Path) -> str:
+    """The distribution that a file belongs to, or the place of its path below the root."""
+    parts = path.relative_to(ROOT).parts if path.is_absolute() else path.parts
+    return parts[1] if parts[0] == "plugins" else parts[0]
+
+
+def _quotas(lines: dict[Path, int], count: int) -> dict[str, int]:
+    """``count`` over the areas in proportion to their lines; what is left goes to the largest remainders."""
+    sizes: dict[str, int] = defaultdict(int)
+    for path, size in lines.items():
+        sizes[area_of(path)] += size
+    shares = {area: count * size / sum(sizes.values()) for area, size in sizes.items()}
+    quotas = {area: int(share) for area, share in shares.items()}
+    behind = sorted(shares, key=lambda area: (quotas[area] - shares[area], area))
+    for area in behind[: count - sum(quotas.values())]:
+        quotas[area] += 1
+    return dict(sorted(quotas.items()))
 
 
 def mutated(mutant: Mutant) -> str | None:
@@ -112,15 +105,6 @@ def mutated(mutant: Mutant) -> str | None:
     return "".join(lines)
 
 
-def in_scope(mutant: Mutant) -> bool:
-    """Whether the change can be made today, in what programs run."""
-    changed = mutated(mutant)
-    if changed is None:
-        return False
-    source = (ROOT / mutant.path).read_text(encoding="utf-8")
-    return _what_runs(changed) not in ("", _what_runs(source))
-
-
 def _what_runs(source: str) -> str:
     """The tree of a module without what a draw leaves out; empty if it is no Python."""
     try:
@@ -133,10 +117,10 @@ def _what_runs(source: str) -> str:
     return ast.dump(tree)
 
 
-def _files() -> Iterator[Path]:
-    for part in SCOPE:
-        place = ROOT / part
-        yield from [place] if place.is_file() else sorted(place.rglob("*.py"))
+def _files() -> list[Path]:
+    sources = [ROOT / "rpl_core", ROOT / "metapackage" / "src", *sorted(ROOT.glob("plugins/*/src"))]
+    found = [path for source in sources for path in sorted(source.rglob("*.py"))]
+    return [path for path in found if area_of(path) not in _NO_AREAS]
 
 
 def _places(path: Path) -> dict[tuple[int, int], list[tuple[str, int]]]:

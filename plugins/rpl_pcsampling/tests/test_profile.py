@@ -127,3 +127,16 @@ def test_devices_that_amd_does_not_list_are_refused_before_anything_runs():
     for request, architecture in ((stochastic, "gfx90a"), (host_trap, "gfx908"), (stochastic, "gfx1100")):
         with pytest.raises(MissingError):
             require_support(request, architecture)
+
+
+def test_a_secret_of_the_command_stays_in_no_file(rpl_cli, tmp_path):
+    """The recording, its log and the report, each of which holds the command line."""
+    secret, run = "s3cr3t-value", tmp_path / "run"
+    command = ("sh", "-c", 'echo "$@"', "sh", f"--token={secret}", "--password", secret)
+    rpl_cli(*PROFILE, "--pc-sampling", "stochastic", "-o", run, "--", *command).assert_ok()
+    rpl_cli("report", run, "--format", "html", "-o", run / "page.html").assert_ok()
+    files = [path for path in run.rglob("*") if path.is_file()]
+    assert [path for path in files if secret.encode() in path.read_bytes()] == []
+    (samples,) = (run / "artifacts/pc_sampling").glob("*_results.json")
+    (process,) = json.loads(samples.read_text())["rocprofiler-sdk-tool"]
+    assert "*" * len(secret) in process["metadata"]["command"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from pathlib import Path
 
 import pytest
 import xxhash
@@ -209,6 +211,28 @@ def test_verify_ends_soon_where_countless_files_are_absent(rpl_cli, write_rpl_ca
     told = rpl_cli("capture", "verify", str(folder), "--json").assert_exit(65).json()["problems"]
     assert len(told) == 1001
     assert "first 1000" in told[-1]
+
+
+def test_each_file_is_opened_once_and_none_is_looked_at_by_itself(write_rpl_capture, monkeypatch):
+    """Of half a million files: their kinds and sizes come from one look at each folder."""
+    from rpl_vmreplay.capture.folder import open_capture
+    from rpl_vmreplay.capture.wholeness import problems_of
+
+    capture, done = open_capture(write_rpl_capture()), Counter()
+
+    def noted(name, real):
+        def called(self, *words, **options):
+            done[name, self] += 1
+            return real(self, *words, **options)
+
+        return called
+
+    for name in ("open", "stat", "lstat", "is_symlink", "exists"):
+        monkeypatch.setattr(Path, name, noted(name, getattr(Path, name)))
+    assert list(problems_of(capture)) == []
+    of_parts = Counter(kind for kind, path in done if path.parent != capture.folder)
+    assert set(of_parts) == {"open"}
+    assert {times for (kind, path), times in done.items() if path.parent != capture.folder} == {1}
 
 
 @pytest.mark.parametrize("name", ["memory_regions.json", "capture.json"])

@@ -132,7 +132,7 @@ class ReplayedRun:
         path = None
         if self._order.certain:
             path = path_length(self._graph, self._changed(weigh(self._graph, "exec_only"), changes))
-        gain = gain_range(work, saved, recorded_ns, path)
+        gain = gain_range(work, np.arange(len(work)), saved, recorded_ns, path)
         left = recorded_ns - gain.least_ns
         return Answer(changes, left, gain.least_ns, recorded_ns / left if left else None, gain.most_ns)
 

@@ -30,6 +30,12 @@ def test_the_first_node_after_an_overlap_waits_for_all_of_it(schedule) -> None:
     assert (path.rows.tolist(), path.entered_by.tolist()) == ([0, 2], [-1, CHAIN_REPAIR])
 
 
+def test_all_branches_of_a_graph_wait_for_all_of_the_one_before(schedule) -> None:
+    # 20, 30 and 50 long, then 40 and 60 beside each other: the first two could take 20 and 30 longer.
+    graph = schedule([(0, 0, 20), (0, 0, 30), (0, 0, 50), (0, 60, 100), (0, 60, 120)]).graph(tolerance_ns=10)
+    assert _solved(graph) == (110, [30, 20, 0, 20, 0])
+
+
 def test_overlap_within_the_tolerance_is_clipped_and_counted(schedule) -> None:
     graph = schedule([(0, 0, 1000), (0, 900, 2000)]).graph()
     assert (graph.overlapping_nodes, graph.clipped_ns) == (0, 100)
@@ -128,6 +134,8 @@ def _by_the_rule(rows: list[tuple[int, int, int]], tolerance_ns: int):
             else:
                 had_ended = [(ends[u], u) for u in range(i) if ends[u] <= max(begin, floor)]
                 parents[i] = {max(had_ended)[1]} if had_ended else set()
+                if not parents[i] & set(block):
+                    parents[i] |= parents[block[0]]
                 block.append(i)
             begins.append(max(begin, floor))
             ends.append(max(end, begins[-1]))

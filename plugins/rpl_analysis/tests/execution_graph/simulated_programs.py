@@ -148,6 +148,59 @@ def _telling(step: Step, gpus: int) -> Step:
     return attrs.evolve(step, after_ns=100) if step.kind in _MAY_WAIT else step
 
 
+def apart(program: tuple[HostThread, ...]) -> tuple[HostThread, ...]:
+    """The same with threads that share nothing: each keeps to its own default streams and its own events."""
+    shared = ("tell", "listen", "sync_device", "free", "create_stream", "destroy_stream")
+    null = ("blocking_copy", "memset")
+    return tuple(
+        tuple(
+            attrs.evolve(
+                step,
+                kind="copy" if step.kind in null else step.kind,
+                stream=OWN_STREAM,
+                event=step.event + 100 * thread,
+            )
+            for step in steps
+            if step.kind not in shared
+        )
+        for thread, steps in enumerate(program)
+    )
+
+
+def sparse(rng: random.Random, program: tuple[HostThread, ...]) -> tuple[HostThread, ...]:
+    """The same with events instead of most work, so that many streams hold waits and records only."""
+    return tuple(
+        tuple(
+            attrs.evolve(step, kind=rng.choice(("record", "wait", "wait")), waits=False)
+            if step.kind in _LAUNCHES and rng.random() < 0.6
+            else step
+            for step in thread
+        )
+        for thread in program
+    )
+
+
+def unlike(rng: random.Random, program: tuple[HostThread, ...]) -> tuple[HostThread, ...]:
+    """The same with work that takes other times each, so that hardly anything ends at once.
+
+    Branches of graphs overlap by more than clocks are trusted to differ, 1 us; host functions, whose time no
+    recording shows, take none.
+    """
+    unseen = {"think": 1, "host_function": 0}
+    return tuple(
+        tuple(
+            attrs.evolve(
+                step,
+                duration_ns=step.duration_ns * unseen[step.kind]
+                if step.kind in unseen
+                else 4_000 + step.duration_ns + rng.randrange(997),
+            )
+            for step in thread
+        )
+        for thread in program
+    )
+
+
 def hurried(program: tuple[HostThread, ...]) -> tuple[HostThread, ...]:
     """The same calls by a host that takes no time: nothing but work is left that takes any."""
     return tuple(

@@ -162,11 +162,11 @@ def test_a_wait_behind_an_asynchronous_copy_without_recorded_copies_is_probably_
     program.call("hipDeviceSynchronize", until_us=46)  # nothing was copied since
     program.launch("C", 60, 70, stream=1, at_us=51)
     idle = _graph(program).clock_domains[0].idle
-    # Half a us of the first wait lies between its calls.
-    assert (idle.copying_ns, idle.sync_ns) == (5_500, 6_500)
+    # Half a us lies between the first two calls.
+    assert (idle.copying_ns, idle.sync_ns) == (5_500, 6_000)
     cut = _idle_intervals(program)
     assert [(cause, until - since) for cause, since, until in cut if since < 30_000] == [
-        *(("copying", 1_000), ("sync", 500), ("copying", 4_500), ("host", 5_000), ("launch", 9_000)),
+        *(("copying", 1_000), ("host", 500), ("copying", 4_500), ("host", 5_000), ("launch", 9_000)),
     ]
     for number, cause in enumerate(IDLE_CAUSES):
         assert sum(end - begin for name, begin, end in cut if name == cause) == attrs.astuple(idle)[number]
@@ -178,10 +178,28 @@ def _idle_intervals(program) -> list[tuple[str, int, int]]:
     nodes = work_nodes(trace, include_copies=True)
     dependencies = find_dependencies(trace, nodes)
     (domain,) = machine_domains(trace, nodes, dependencies)
-    releases = find_releases(domain, host_timeline(trace, domain, dependencies.program))
+    releases = find_releases(domain, host_timeline(trace, domain, dependencies))
     found = idle_intervals(nodes.begin_ns, nodes.end_ns, releases)
     begin, end = (column - nodes.begin_ns[0] for column in (found.begin_ns, found.end_ns))
     return [(IDLE_CAUSES[c], b, e) for c, b, e in zip(found.cause, begin.tolist(), end.tolist(), strict=True)]
+
+
+def test_a_wait_for_what_had_ended_long_before_makes_no_wait_of_the_time_before_it(program) -> None:
+    program.launch("A", 0, 10, stream=1)
+    program.launch("S", 0, 5, stream=2)
+    program.call("hipStreamSynchronize", stream=1, until_us=11)
+    program.call("hipDeviceSynchronize", at_us=900, until_us=901)
+    program.launch("B", 910, 920, stream=1, at_us=905)
+    idle = _graph(program).clock_domains[0].idle
+    assert attrs.astuple(idle) == (893_000, 2_000, 5_000, 0, 0)
+
+
+def test_an_event_that_was_over_before_the_launch_held_nothing_back(program) -> None:
+    program.launch("A", 0, 10, stream=1)
+    program.record(7, stream=1)
+    program.wait(2, event=7)
+    program.launch("B", 24, 30, stream=2, at_us=20)
+    assert attrs.astuple(_graph(program).clock_domains[0].idle) == (10_000, 0, 4_000, 0, 0)
 
 
 def test_where_copies_are_recorded_waiting_for_them_is_no_guess(program) -> None:

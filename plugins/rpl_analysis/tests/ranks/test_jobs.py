@@ -28,6 +28,7 @@ from rpl_analysis.ranks.summary_file import (
     load_summary,
     save_summary,
 )
+from rpl_analysis.ranks.text import job_text
 from rpl_core.errors import BadDataError
 from rpl_core.ingest.load import load_recording
 from rpl_core.model.calls import COLLECTIVES, CollectiveLaunch
@@ -173,6 +174,42 @@ def test_two_clocks_are_bounded_by_what_no_rank_can_leave_early():
     answer = answer_of(job, range(2))
     assert [(r.last, r.last_or_clock) for r in answer.by_rank] == [(0, 1), (0, 1)]
     assert (answer.clock.width_ns, answer.job_ns) == (80, 160)
+
+
+def test_a_rank_that_is_late_by_less_than_clocks_are_known_is_slow_by_its_own_clock():
+    # Two machines of two ranks. Usual: 50 of kernels before 100; the slow one: 60 before 110. All leave at
+    # 300: clocks are known to (300 - 110) + (300 - 100), and nobody is last for sure.
+    usual = [(1000 * k + 100, 50, 1000 * k + 300) for k in range(12)]
+    slow = [(1000 * k + 110, 60, 1000 * k + 300) for k in range(12)]
+    answer = _answer(
+        _trace(1, _steps(*usual), "a"),
+        _trace(2, _steps(*usual), "a"),
+        _trace(3, _steps(*slow, shift=-7_000), "b"),
+        _trace(4, _steps(*usual, shift=-7_000), "b"),
+    )
+    assert answer.clock.width_ns == 390
+    assert [rank.last for rank in answer.by_rank] == [0, 0, 0, 0]
+    assert sum(rank.last_or_clock for rank in answer.by_rank) == 12
+    assert [rank.open_longest for rank in answer.by_rank] == [0, 0, 12, 0]
+    assert [rank.open_excess_ns for rank in answer.by_rank] == [0, 0, 120, 0]
+    # Before the first collective 60 instead of 50, before each other one 810 instead of 800.
+    assert [one.gain_ns for one in answer.what_if] == [120, 120, 120]
+    told = " ".join(job_text(answer).split())
+    assert "r is slow: its kernels took longest before 12 of 12 operations that no clock decides" in told
+    assert max(map(len, job_text(answer).splitlines())) <= 100
+
+
+@pytest.mark.parametrize("often", [6, 8])
+def test_of_ranks_that_take_turns_none_is_called_slow(often):
+    # Of two equal ranks one is longest 8 of 12 times by chance more often than not.
+    def steps(slow):
+        return [(1000 * k + 100 + 10 * s, 50 + 10 * s, 1000 * k + 300) for k, s in enumerate(slow)]
+
+    one = [k < often for k in range(12)]
+    first, second = _steps(*steps(one)), _steps(*steps([not s for s in one]), shift=500)
+    answer = _answer(_trace(1, first, "a"), _trace(2, second, "b"))
+    assert [rank.open_longest for rank in answer.by_rank] == [often, 12 - often]
+    assert "is slow" not in job_text(answer)
 
 
 def test_clocks_without_a_common_collective_tell_nothing_of_each_other():

@@ -63,3 +63,27 @@ def test_a_second_search_needs_no_build_until_a_header_changes(build, tmp_path):
     (tmp_path / "k.h").write_text("changed")
     build().assert_ok()
     assert len(builds(tmp_path)) == 6
+
+
+def test_no_file_of_a_search_holds_a_secret_of_its_commands(rpl_cli, build, tmp_path):
+    """In the build, in the measured command and in the check; each program still gets it."""
+    secret = "s3cr3t-value"
+    compiler, check = tmp_path / "cc", tmp_path / "check"
+    compiler.write_text(
+        compiler.read_text().replace("words = sys.argv[1:]", "words = sys.argv[1:]; print(words)")
+    )
+    check.write_text(f"#!{sys.executable} -IS\nimport sys\nprint(sys.argv)\nsys.exit('2' in sys.argv[1:])\n")
+    check.chmod(0o755)
+    (tmp_path / "one.json").write_text(json.dumps({"parameters": {"TILE": [1, 3], "RUNS": [1, 2]}}))
+    build("--space", "one.json", "--build", f"./cc -DTOKEN={secret} k.src {{defines}} -o {{output}}",
+          "--cmd-template", f"{{program}} {{RUNS}} --token={secret}",
+          "--validate", f"./check --password {secret} {{RUNS}}", "-o", "out").assert_ok()  # fmt: skip
+    assert secret in (tmp_path / "builds").read_text()  # the stand-in's own list
+    (tmp_path / "builds").unlink()
+    text = rpl_cli("autotune", "--show", "out").assert_ok().stdout
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.name for path in files if secret in path.read_text(errors="replace")} == set()
+    assert secret not in text
+    document = json.loads((tmp_path / "out" / "autotune.json").read_text())
+    assert document["command_template"] == "{program} {RUNS} --token=***"
+    assert document["build_template"] == "./cc -DTOKEN=*** k.src {defines} -o {output}"

@@ -289,7 +289,7 @@ class OpenAiClient(LlmClient):
     def __init__(self, sleep: Callable[[float], None] = time.sleep) -> None:
         self._sleep = sleep
 
-    def connect(
+    def connection(
         self, request: ModelRequest, environment: Mapping[str, str], note: Callable[[str], None]
     ) -> Endpoint:
         given, place = request.base_url, "--base-url"

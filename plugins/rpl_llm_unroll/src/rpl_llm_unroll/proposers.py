@@ -13,7 +13,7 @@ from rpl_llm_unroll.exchange import FILE_NAME, Exchange, ExchangeLog
 from rpl_llm_unroll.interfaces.client import Answer, Message
 from rpl_llm_unroll.prompt.build import build_prompt
 from rpl_llm_unroll.prompt.model import Prompt, find_target, repair_message, subject_of
-from rpl_llm_unroll.questions import Questions, connect
+from rpl_llm_unroll.questions import Questions, open_client
 from rpl_llm_unroll.reply import Problem, SoundReply, Target, judge_reply
 from rpl_llm_unroll.settings import LlmSettings, read_settings
 from rpl_optimize.interfaces.proposer import InstalledTransformation, ProposalRequest, Proposer
@@ -169,7 +169,7 @@ class LlmProposer(Proposer):
         if key not in self._questions:
             log = ExchangeLog(request.directory / FILE_NAME if request.directory is not None else None)
             self._questions[key] = Questions(
-                settings, log, lambda: connect(settings, request.offered, self._environment, request.note)
+                settings, log, lambda: open_client(settings, request.offered, self._environment, request.note)
             )
         return self._questions[key]
 

@@ -140,7 +140,7 @@ class _Bounded(Connection):
         return attrs.evolve(answer, text=clean_text(answer.text))
 
 
-def connect(
+def open_client(
     settings: LlmSettings,
     offered: Offered,
     environment: Mapping[str, str],
@@ -151,9 +151,9 @@ def connect(
     clients.get(settings.client)  # says which there are
     client = next(c for c in clients.contributions if c.value.name == settings.client)
     with plugin_boundary(client.plugin, f"LLM client {settings.client!r}"):
-        connection = client.value.connect(settings, environment, note)
+        connection = client.value.connection(settings, environment, note)
         if not isinstance(connection, Connection):
-            raise TypeError(f"connect() gave {type(connection).__name__}, which is no Connection")
+            raise TypeError(f"connection() gave {type(connection).__name__}, which is no Connection")
         return _Bounded(connection, client)
 
 
@@ -163,4 +163,4 @@ def require_ready(options: Mapping[str, str], offered: Offered, environment: Map
     if settings.replay is not None:
         read_exchanges(settings.replay)
     else:
-        connect(settings, offered, environment, lambda _line: None)
+        open_client(settings, offered, environment, lambda _line: None)

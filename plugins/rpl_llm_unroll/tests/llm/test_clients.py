@@ -25,7 +25,7 @@ class _Client(LlmClient, Connection):
     def __init__(self, *answers: object) -> None:
         self.answers, self.asked, self.request = list(answers), [], None
 
-    def connect(self, request, environment, note):
+    def connection(self, request, environment, note):
         self.request, self.environment = request, environment
         return self
 

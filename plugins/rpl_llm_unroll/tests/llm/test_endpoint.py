@@ -193,7 +193,7 @@ def test_impossible_options_are_usage_errors(bench, options):
 def test_the_endpoint_may_come_from_the_environment():
     def destination(base_url, environment):
         request = ModelRequest(model="m", base_url=base_url)
-        return OpenAiClient().connect(request, {**environment, "OPENAI_API_KEY": "x"}, print).destination
+        return OpenAiClient().connection(request, {**environment, "OPENAI_API_KEY": "x"}, print).destination
 
     environment = {"OPENAI_BASE_URL": "http://elsewhere:1/v1/"}
     assert destination(None, environment) == "elsewhere:1"

@@ -141,7 +141,7 @@ class _Repeating(LlmClient, Connection):
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def connect(self, request, environment, note):
+    def connection(self, request, environment, note):
         return self
 
     def ask(self, messages):

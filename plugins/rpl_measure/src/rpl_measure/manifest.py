@@ -17,6 +17,7 @@ from rpl_core.errors import BadDataError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.files.bounded import read_regular, refuse_countless
 from rpl_core.text.safety import encodable
+from rpl_core.text.secrets import masked_words
 
 FILE_NAME = "comparison.json"
 #: Folders of the two run directories, and of the discarded first runs.
@@ -72,8 +73,8 @@ class ComparisonLog:
             tool_version=__version__,
             state="running",
             created_utc=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            base_command=tuple(encodable(word) for word in base),
-            new_command=tuple(encodable(word) for word in new),
+            base_command=tuple(map(encodable, masked_words(base))),
+            new_command=tuple(map(encodable, masked_words(new))),
             looks=looks,
             seed=seed,
         )

@@ -172,3 +172,31 @@ def test_measured_runs_reach_neither_home_nor_the_working_directory(
     assert copied == 2 + 1 + 2 + 2 * pairs  # the user's own, the one that tried it, warm-ups and pairs
     assert (loop.bench.folder / "tally").read_text().count("run") == own
     loop.verify()
+
+
+@pytest.mark.parametrize("keep", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_no_file_of_a_session_holds_a_secret_unless_it_is_wanted(loop, keep) -> None:
+    """In the command, the build and the check: their logs never, what is resumed from with --keep-command."""
+    secret = "s3cr3t-value"
+    compiler, check = loop.bench.folder / "cc.sh", loop.bench.folder / "check.sh"
+    compiler.write_text('#!/bin/sh\necho "compiling with $*"\nshift\nexec hipcc "$@"\n')
+    check.write_text('#!/bin/sh\necho "checked by $*"\n')
+    for program in (compiler, check):
+        program.chmod(0o755)
+    loop.script("does not build", *["no faster"] * keep)
+    options = ("--build", f"./cc.sh --token={secret} -DAPI_KEY={secret} -O3 {{source}} -o {{output}}")
+    options += ("--validate", f"./check.sh --password {secret} {{command}}")
+    options += ("--no-traffic-gate", "--max-iters", str(1 + keep), *["--keep-command"] * keep)
+    ended = loop(*options, command=("--", "./smooth", "64", "1", f"--token={secret}")).assert_exit(1)
+    assert secret not in ended.stdout + ended.stderr
+    files = [path for path in loop.root.rglob("*") if path.is_file()]
+    holding = {
+        path.relative_to(loop.root).as_posix() for path in files if secret.encode() in path.read_bytes()
+    }
+    kept = {"ledger.jsonl", "optimize.json", "request.json"} if keep else set()
+    assert {name for name in holding if "/" not in name} == kept
+    assert keep or not holding
+    logs = [path.read_text() for path in files if path.suffix == ".log"]
+    assert any("compiling with --token=*** -DAPI_KEY=***" in text for text in logs)
+    assert not any(secret in text for text in logs)
+    loop.verify()

@@ -266,7 +266,7 @@ class GraphResult:
     range: str | None = None  # --range: only what these ranges launched is in the document; null: all work
     sync_info: Literal["none", "api_names", "api_calls", "measured_events"] | None = None
     nodes: int = 0
-    host_syncs: int = 0  # further nodes without duration: returns of synchronising calls
+    host_syncs: int = 0  # further nodes without duration: returns of waits, and where their threads begin
     edges: tuple[EdgeCount, ...] = ()
     inconsistent_edges: int = 0
     implied_edges: int = 0

@@ -55,7 +55,9 @@ class JobRankPart:
     ``wait_ns`` is that with every clock where the ends of collectives put it, ``wait_least_ns`` and
     ``wait_most_ns`` hold for any. ``last`` counts the operations to which it came last for sure, of which
     ``last_by_kernel`` because its kernels took longer than the median rank's, ``last_by_host`` because its
-    GPU had nothing to do for longer; ``last_or_clock`` those to which it came last or a clock is off.
+    GPU had nothing to do for longer; ``last_or_clock`` those to which it came last or a clock is off. Of the
+    operations that the clocks leave open, ``open_longest`` are those before which its kernels and copies took
+    longer than any other rank's: durations need no common clock.
     """
 
     rank: int
@@ -81,6 +83,8 @@ class JobRankPart:
     last_by_host: int | None
     last_or_clock: int | None
     late_ns: int | None  # sum over ``last``: for so long the others waited for this rank alone
+    open_longest: int | None
+    open_excess_ns: int | None  # sum over ``open_longest``: by so much it took longer than the next one
 
 
 @record

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["ChainLayout", "canonical_order", "lay_out_chain"]
 
 _UINT16_VALUES = 65536
+#: Branches of a graph that all of the next one's wait for (chosen, as for edges out of a launch).
+_MOST_SINKS = 64
 
 
 @frozen(eq=False, kw_only=True)
@@ -93,7 +95,8 @@ def lay_out_chain(opens: BoolArray, begin_ns: IntArray, end_ns: IntArray, tolera
 
     A node is linked to its predecessor if everything before it ended by its begin plus the tolerance. A node
     that overlaps by more hangs on the latest earlier node of its chain that had ended (clock and firmware
-    inaccuracies, or several streams on one queue); the first node after such an overlap waits for all of it.
+    inaccuracies, or several streams on one queue). The first node after such an overlap waits for all of it,
+    and so do those beside it that wait for none of its own overlap: branches of a graph behind another's.
     """
     if bool(np.all((begin_ns[1:] >= end_ns[:-1]) | opens[1:])):
         nothing = np.zeros(0, dtype=np.int64)
@@ -118,12 +121,14 @@ def lay_out_chain(opens: BoolArray, begin_ns: IntArray, end_ns: IntArray, tolera
     linked[overlapping] = parent == overlapping - 1
     hanging = (parent >= 0) & ~linked[overlapping]
     sink, join = _joins(opens, block, overlapping, parent)
+    beside = overlapping[(parent >= 0) & (block[parent] < block[overlapping])]
+    further = _beside_joins(sink, join, beside, np.flatnonzero(serial)[block[beside]])
     return ChainLayout(
         begin_ns=begin,
         end_ns=end,
         linked=linked,
-        repair_source=np.concatenate([parent[hanging], sink]),
-        repair_target=np.concatenate([overlapping[hanging], join]),
+        repair_source=np.concatenate([parent[hanging], sink, further[0]]),
+        repair_target=np.concatenate([overlapping[hanging], join, further[1]]),
         overlapping_nodes=overlapping.size,
     )
 
@@ -166,3 +171,21 @@ def _joins(
     is_sink = ~followed & (position != join - 1) & (join < opens.size)
     is_sink[is_sink] = ~opens[join[is_sink]]
     return position[is_sink], join[is_sink]
+
+
+def _beside_joins(
+    sink: IntArray, join: IntArray, beside: IntArray, first: IntArray
+) -> tuple[IntArray, IntArray]:
+    """The edges of ``sink`` to ``join`` again for nodes ``beside`` those joins, the ``first`` of their block.
+
+    And those of the node before the join, which that one has as its link. Of an overlap without end, several
+    streams on one queue, only the first node waits for all.
+    """
+    low, high = np.searchsorted(join, first, side="left"), np.searchsorted(join, first, side="right")
+    count = np.where(high - low <= _MOST_SINKS, high - low, 0)
+    which = np.repeat(low - np.cumsum(count) + count, count) + np.arange(int(count.sum()))
+    linked = high - low <= _MOST_SINKS
+    return (
+        np.concatenate([sink[which], first[linked] - 1]),
+        np.concatenate([np.repeat(beside, count), beside[linked]]),
+    )

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+import attrs
 import numpy as np
 
+from rpl_analysis.critical_path.segmented import running_max
 from rpl_core.model.trace import distinct_values
 from rpl_core.values import frozen
 
@@ -23,7 +25,10 @@ if TYPE_CHECKING:
 
     IntArray = NDArray[np.int64]
 
-__all__ = ["Contraction", "contract"]
+__all__ = ["Contraction", "Sweeps", "contract"]
+
+#: Edges on any path up to which sweeps over all of them beat a step per edge (measured).
+_MOST_SWEEPS = 2
 
 
 @frozen(eq=False, kw_only=True)
@@ -48,6 +53,7 @@ class Contraction:
     source: IntArray
     target: IntArray
     carried: IntArray
+    sweeps: Sweeps | None
 
     @property
     def last_of_segment(self) -> IntArray:
@@ -58,6 +64,56 @@ class Contraction:
     def segment_end(self) -> IntArray:
         """The last position of each segment."""
         return np.append(self.segment_start[1:], self.size)[: self.segment_start.size] - 1
+
+
+@frozen(eq=False, kw_only=True)
+class Sweeps:
+    """Offsets by array operations, for a graph in which no path takes more than ``count`` edges.
+
+    A sweep takes every edge once and carries what it brings along the segments; so many settle all offsets.
+    ``edge`` are the ordered edges by target, ``source`` their breakpoints; ``first`` is where the edges into
+    each of the breakpoints ``entered`` begin.
+    """
+
+    count: int
+    segment: IntArray
+    edge: IntArray
+    source: IntArray
+    first: IntArray
+    entered: IntArray
+
+    def offsets(self, gain: IntArray) -> IntArray:
+        """Offset per breakpoint; ``gain`` is per ordered edge."""
+        by_target = gain[self.edge]
+        offset = self.carry(by_target)
+        for _ in range(1, self.count):
+            offset = self.carry(offset[self.source] + by_target)
+        return offset
+
+    def carry(self, brought: IntArray) -> IntArray:
+        """Per breakpoint the most that edges into it or before it in its segment bring, 0 at least."""
+        if self.first.size < brought.size:
+            brought = np.maximum.reduceat(brought, self.first)
+        offset = np.zeros(self.segment.size, dtype=np.int64)
+        offset[self.entered] = np.maximum(brought, 0)
+        return running_max(offset, self.segment)
+
+
+def _shallow(segment: IntArray, source: IntArray, target: IntArray) -> Sweeps | None:
+    """The sweeps over ordered edges between breakpoints; None where it takes too many."""
+    edge = np.argsort(target, kind="stable")
+    ordered = target[edge]
+    first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    sweeps = Sweeps(
+        count=1, segment=segment, edge=edge, source=source[edge], first=first, entered=ordered[first]
+    )
+    taken = np.zeros(segment.size, dtype=np.int64)
+    for count in range(_MOST_SWEEPS + 1):
+        through = sweeps.carry(taken[sweeps.source] + 1)
+        if np.array_equal(through, taken):
+            return attrs.evolve(sweeps, count=count)
+        taken = through
+    return None
 
 
 def contract(
@@ -95,6 +151,7 @@ def contract(
         source=source[edge],
         target=target,
         carried=carried,
+        sweeps=_shallow(segment, source[edge], target),
     )
     return contraction, cyclic
 

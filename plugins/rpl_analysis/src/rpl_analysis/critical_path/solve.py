@@ -60,6 +60,8 @@ def advance(contraction: Contraction, total_ns: IntArray, edge_lag_ns: IntArray)
 
 
 def _offsets(contraction: Contraction, gain: IntArray) -> IntArray:
+    if contraction.sweeps is not None:
+        return contraction.sweeps.offsets(gain)
     offset = [0] * contraction.breakpoint.size
     # In blocks: as Python numbers the columns of all edges would need five times their memory.
     for first in range(0, gain.size, _BLOCK):

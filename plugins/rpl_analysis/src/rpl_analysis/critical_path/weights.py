@@ -64,13 +64,15 @@ def shrunk(execution_ns: IntArray, speedup: float) -> IntArray:
         return np.zeros_like(execution_ns)
     if not speedup > 0:
         raise BadDataError(f"speed-up {speedup} is not above 0")
-    from fractions import Fraction  # rarely needed, and dear to import
+    numerator, denominator = speedup.as_integer_ratio()
+    if denominator > _MOST_DENOMINATOR:
+        from fractions import Fraction  # rarely needed, and dear to import
 
-    ratio = Fraction(speedup).limit_denominator(_MOST_DENOMINATOR)
+        numerator, denominator = Fraction(speedup).limit_denominator(_MOST_DENOMINATOR).as_integer_ratio()
     longest = int(execution_ns.sum())
-    if ratio == 0 or longest * max(ratio.denominator, ratio.denominator / ratio.numerator) >= 2**61:
+    if numerator == 0 or longest * max(denominator, denominator / numerator) >= 2**61:
         raise BadDataError(f"speed-up {speedup} makes {longest} ns of execution too long to add up")
-    return -(-execution_ns * ratio.denominator // ratio.numerator)
+    return -(-execution_ns * denominator // numerator)
 
 
 def scale_symbol(

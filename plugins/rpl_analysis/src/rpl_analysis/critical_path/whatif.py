@@ -81,7 +81,7 @@ def what_if(
     contraction = graph.contraction
     replay = _Replay(graph, weights, symbol[graph.order])
     predicted: list[int] = []
-    batch = max(_LEAST_BATCH, _MOST_GAINS // max(1, contraction.edge.size))
+    batch = 1 if contraction.sweeps else max(_LEAST_BATCH, _MOST_GAINS // max(1, contraction.edge.size))
     for first in range(0, len(scenarios), batch):
         changes = [replay.changed(scenario) for scenario in scenarios[first : first + batch]]
         offset = _offsets_of_all(contraction, [gain for gain, _ in changes])[contraction.last_of_segment]
@@ -120,20 +120,22 @@ class _Replay:
         self._last, self._ends_ns = graph.contraction.segment_end, passed.length
         self._gain = passed.gain
         self.recorded_ns = critical_path_ns(graph.contraction, passed)
+        self._from_segment = graph.contraction.segment[graph.contraction.source]
+        self._to_segment = graph.contraction.segment[graph.contraction.target]
         self._look: _Look | None = None
 
     def changed(self, scenario: Scenario) -> tuple[IntArray, IntArray]:
         """Gain per edge and length per segment under the scenario."""
         if self._look is None or self._look.symbol != scenario.symbol:
             self._look = self._look_up(scenario.symbol)
-        look, contraction = self._look, self._contraction
+        look = self._look
         execution = self._execution_ns[look.position]
         saved = np.zeros(execution.size + 1, dtype=np.int64)
         np.cumsum(execution - shrunk(execution, scenario.speedup), out=saved[1:])
         before = saved[look.before_segment]
         gain = self._gain - saved[look.to_source] + saved[look.before_target]
-        gain += before[contraction.segment[contraction.source]]
-        gain -= before[contraction.segment[contraction.target]]
+        gain += before[self._from_segment]
+        gain -= before[self._to_segment]
         return gain, self._ends_ns - saved[look.to_segment_end] + before
 
     def _look_up(self, symbol: int) -> _Look:
@@ -166,6 +168,8 @@ class _Look:
 
 def _offsets_of_all(contraction: Contraction, gains: Sequence[IntArray]) -> IntArray:
     """Offsets of shape (breakpoints, scenarios) for the gains of all edges under each scenario."""
+    if contraction.sweeps is not None:
+        return np.stack([contraction.sweeps.offsets(gain) for gain in gains], axis=1)
     offset = np.zeros((contraction.breakpoint.size, len(gains)), dtype=np.int64)
     rows, reached = list(offset), np.empty(len(gains), dtype=np.int64)
     add, maximum = np.add, np.maximum

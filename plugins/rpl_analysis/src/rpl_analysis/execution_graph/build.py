@@ -87,7 +87,7 @@ def execution_graph(
     dependencies = find_dependencies(trace, nodes)
     links = link_lanes(nodes, dependencies.program)
     domains = machine_domains(trace, nodes, dependencies)
-    hosts = [host_timeline(trace, domain, dependencies.program) for domain in domains]
+    hosts = [host_timeline(trace, domain, dependencies) for domain in domains]
     graph = ExecutionGraph(
         status="available",
         origin=trace.origin,

@@ -67,13 +67,19 @@ class _Times:
 
 @frozen(eq=False)
 class _Last:
-    """Per rank: how often it came last for sure, why, maybe, and for how long the others waited."""
+    """Per rank: how often it came last for sure, why, maybe, and for how long the others waited.
+
+    ``open_longest`` counts what no clock decides and its kernels took longest before, ``open_excess_ns`` sums
+    by how much.
+    """
 
     sure: Int64Column
     by_kernel: Int64Column
     by_host: Int64Column
     maybe: Int64Column
     late_ns: Int64Column
+    open_longest: Int64Column
+    open_excess_ns: Int64Column
 
 
 def answer_of(
@@ -172,11 +178,14 @@ def _shares(times: _Times, job_ns: int | None) -> SharesPart | None:
 
 
 def _last(job: JobSummary, waits: Sequence[Waits]) -> _Last | None:
-    """Why a rank is last: what it did since the collective before, against the median rank."""
+    """Why a rank is last: what it did since the collective before, against the median rank.
+
+    Where clocks leave open who is last, durations still tell who is slow: they need no common clock.
+    """
     known = [(m, w) for m, w in zip(job.matches, waits, strict=True) if w.reason is None]
     if not known:
         return None
-    sums = [np.zeros(len(job.ranks), np.int64) for _ in range(5)]
+    sums = [np.zeros(len(job.ranks), np.int64) for _ in range(7)]
     for match, found in known:
         columns = np.arange(found.last.size)
         # Whoever is last with others at the same time keeps nobody waiting.
@@ -189,8 +198,14 @@ def _last(job: JobSummary, waits: Sequence[Waits]) -> _Last | None:
         np.add.at(sums[0], rows[sure], 1)
         np.add.at(sums[1], rows[sure & (work >= host)], 1)
         np.add.at(sums[2], rows[sure & (work < host)], 1)
-        np.add.at(sums[3], rows[alone & ~found.settled], 1)
+        open_ = alone & ~found.settled
+        np.add.at(sums[3], rows[open_], 1)
         np.add.at(sums[4], rows[sure], second[sure])
+        shorter, longest = np.partition(match.work_ns, -2, axis=0)[-2:]
+        slow = open_ & (longest > shorter)
+        slowest = match.rows[match.work_ns.argmax(axis=0)[slow]]
+        np.add.at(sums[5], slowest, 1)
+        np.add.at(sums[6], slowest, (longest - shorter)[slow])
     return _Last(*sums)
 
 
@@ -357,7 +372,7 @@ def _what_if(
     ]
     if not whole or last is None or not job_ns or len(job.ranks) < 2:
         return (), "no collective is known to wait for all ranks"
-    order = np.lexsort((np.arange(len(job.ranks)), -last.late_ns))
+    order = np.lexsort((np.arange(len(job.ranks)), -(last.late_ns + last.open_excess_ns)))
     asked = [("the rank that is late most were as fast as the median rank", 1)]
     hundredth = max(2, len(job.ranks) // 100)
     if len(job.ranks) > 2:
@@ -426,6 +441,8 @@ def _by_rank(
             last_by_host=at(last.by_host if last else None, i),
             last_or_clock=at(last.maybe if last else None, i),
             late_ns=at(last.late_ns if last else None, i),
+            open_longest=at(last.open_longest if last else None, i),
+            open_excess_ns=at(last.open_excess_ns if last else None, i),
         )
         for i, rank in enumerate(job.ranks)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import exp
 from typing import TYPE_CHECKING
 
 from rpl_analysis.text.figures import duration_ns, one_unit, times_as_fast
@@ -18,6 +19,8 @@ __all__ = ["job_text"]
 _WIDTH = 44
 #: Rows of each table: so all of it fits a screen (chosen).
 _ROWS = 4
+#: Chance of calling one of equal ranks slow (chosen).
+_CHANCE = 0.01
 
 
 def job_text(job: RankJob) -> str:
@@ -77,8 +80,8 @@ def _collectives(job: RankJob) -> Iterator[str]:
 
 def _last(job: RankJob) -> Iterator[str]:
     ranks = sorted(
-        (rank for rank in job.by_rank if rank.last or rank.last_or_clock),
-        key=lambda rank: (-(rank.late_ns or 0), -(rank.last or 0), rank.rank),
+        (rank for rank in job.by_rank if rank.last or rank.last_or_clock or rank.open_longest),
+        key=lambda rank: (-(rank.late_ns or 0) - (rank.open_excess_ns or 0), -(rank.last or 0), rank.rank),
     )
     if not ranks:
         return
@@ -97,6 +100,23 @@ def _last(job: RankJob) -> Iterator[str]:
     yield ""
     columns = ("came last", "operations", "by kernels", "by the host", "or its clock", "others waited")
     yield format_table(columns, rows, right=columns[1:]).rstrip("\n")
+    undecided = sum(rank.last_or_clock or 0 for rank in job.by_rank)
+    slow = max(job.by_rank, key=lambda rank: (rank.open_longest or 0, -rank.rank))
+    if slow.open_longest and not _by_chance(slow.open_longest, undecided, job):
+        excess = duration_ns(slow.open_excess_ns or 0)
+        yield f"By its own clock {shorten(slow.recording, _WIDTH)} is slow: its kernels took longest before"
+        yield f"{slow.open_longest:,} of {undecided:,} operations that no clock decides, by {excess} in all."
+
+
+def _by_chance(longest: int, operations: int, job: RankJob) -> bool:
+    """Whether any one of equal ranks might be the longest before so many of the operations.
+
+    W. Hoeffding, "Probability Inequalities for Sums of Bounded Random Variables", JASA 58 (1963), theorem 1,
+    for the fewest ranks that any collective has, times the ranks of which the longest is looked at.
+    """
+    fewest = min(part.ranks for part in job.collectives if part.wait_ns is not None)
+    above = longest / operations - 1 / fewest
+    return above <= 0 or job.ranks * exp(-2 * operations * above * above) > _CHANCE
 
 
 def _outliers(job: RankJob) -> Iterator[str]:

@@ -24,6 +24,7 @@ from rpl_autotune.regression.confidence import Trust, effects_of, held_out
 from rpl_autotune.regression.model import TimeModel, training_of
 from rpl_core import __version__
 from rpl_core.contracts import SCHEMA_VERSION
+from rpl_core.text.secrets import masked_text
 from rpl_core.values import frozen
 from rpl_measure.estimates import median, pseudo_median
 from rpl_measure.rank_tests import signed_rank_interval
@@ -193,8 +194,8 @@ def autotune_document(tuning: Tuning, end: EndName, result: FinalResult) -> Auto
         {
             "schema_version": SCHEMA_VERSION,
             "provenance": {"tool_version": __version__, "origin": tuning.origin},
-            "command_template": request.command_text,
-            "build_template": request.build_text,
+            "command_template": masked_text(request.command_text),
+            "build_template": None if request.build_text is None else masked_text(request.build_text),
             "time_source": request.timing.source,
             "origin": tuning.origin,
             "strategy": "exhaustive" if request.exhaustive else tuning.tools.strategy.name,

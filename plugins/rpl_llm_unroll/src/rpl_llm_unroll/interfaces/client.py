@@ -145,7 +145,7 @@ class LlmClient(ABC):
     summary: str
 
     @abstractmethod
-    def connect(
+    def connection(
         self, request: ModelRequest, environment: Mapping[str, str], note: Callable[[str], None]
     ) -> Connection:
         """Ready to ask; nothing is sent yet. ``environment`` may hold a key, ``note`` tells the user a line.

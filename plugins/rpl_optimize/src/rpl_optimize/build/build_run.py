@@ -15,6 +15,7 @@ from rpl_core.process.outcome import describe_exit
 from rpl_core.process.output import LogFile
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.text.safety import printable, shorten
+from rpl_core.text.secrets import masked_words
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.isolation.sandbox import Reach, find_sandbox, run_confined
@@ -197,7 +198,7 @@ class BuildRun:
         """
         if recorded:
             self.commands.append(tuple(command))
-        self.note(f"$ {shlex.join(command)}")
+        self.note(f"$ {shlex.join(masked_words(command))}")
         left_s = self._limit_s - self.wall_s
         errors, lines = FirstError(lambda path: self._is_own(path, place)), list[str]()
 

@@ -15,6 +15,7 @@ from rpl_core.files.digest import sha256_of
 from rpl_core.model.value_checks import value_violation
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.text.safety import encodable
+from rpl_core.text.secrets import masked_words
 from rpl_core.values import frozen
 from rpl_optimize.build.host_code import HOST_CODE
 from rpl_optimize.contracts.optimize import BuildPart
@@ -42,6 +43,7 @@ class ProgramBuilder:
     plugin: str
     system: str
     builder: Builder
+    keep_command: bool = False  # with its secrets, in what is written down
 
     @property
     def summary(self) -> str:
@@ -222,7 +224,7 @@ def build_reproducibly(
     place, aside = directory / _PLACE, directory / _FIRST
     first = builder.build(text, place, original)
     if not isinstance(first, BuiltProgram):
-        return ReproducibleBuild(None, _part((first,), root, first.log, problem=first.reason))
+        return ReproducibleBuild(None, _part(builder, (first,), root, first.log, problem=first.reason))
     place.rename(aside)
     try:
         second = builder.build(text, place)  # to compare device code; nobody runs it
@@ -234,14 +236,15 @@ def build_reproducibly(
     if not isinstance(second, BuiltProgram):
         problem = f"the first build succeeded, the second one failed: {second.reason}"
         log = None if second.log is None else directory / _SECOND / second.log.name
-        return ReproducibleBuild(None, _part(builds, root, log, problem=problem))
+        return ReproducibleBuild(None, _part(builder, builds, root, log, problem=problem))
     same = first.code_sha256 == second.code_sha256
     if same:
         shutil.rmtree(directory / _SECOND, ignore_errors=True)
-    return ReproducibleBuild(first, _part(builds, root, first.log, reproducible=same))
+    return ReproducibleBuild(first, _part(builder, builds, root, first.log, reproducible=same))
 
 
 def _part(
+    builder: ProgramBuilder,
     builds: Sequence[BuiltProgram | BuildFailure],
     root: Path,
     log: Path | None,
@@ -250,9 +253,11 @@ def _part(
     reproducible: bool | None = None,
 ) -> BuildPart:
     first = builds[0]
+    told: Callable[[Sequence[str]], Sequence[str]] = tuple if builder.keep_command else masked_words
+    commands = (told(command) for build in builds for command in build.commands)
     built = first if isinstance(first, BuiltProgram) else None
     return BuildPart(
-        commands=tuple(tuple(map(encodable, command)) for build in builds for command in build.commands),
+        commands=tuple(tuple(map(encodable, words)) for words in commands),
         problem=None if problem is None else encodable(problem),
         binary=None if built is None else _relative(built.binary, root),
         binary_sha256=None if built is None else built.binary_sha256,

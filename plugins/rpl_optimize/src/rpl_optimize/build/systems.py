@@ -16,6 +16,7 @@ from rpl_core.errors import MissingError, RplError, UsageError
 from rpl_core.files.digest import sha256_of
 from rpl_core.process.launch import require_program
 from rpl_core.process.storage import make_directory
+from rpl_core.text.secrets import masked_text
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import BuildRun, StepFailedError, TextBuilder, build_environment
 from rpl_optimize.build.compile_database import (
@@ -72,7 +73,7 @@ class CommandBuilds(BuildSystem):
             )
         require_program(words)
         return TemplateBuilder(
-            summary=str(request.build_command),
+            summary=masked_text(str(request.build_command)),
             words=words,
             command=request.command,
             source=request.source,

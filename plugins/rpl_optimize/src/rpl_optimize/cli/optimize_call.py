@@ -59,7 +59,7 @@ class Call:
     def plain_options(self) -> dict[str, Any]:
         """All options as the ledger holds them, those of the proposer under ``proposer.``."""
         own = {f"proposer.{name}": value for name, value in self.proposer_options.items()}
-        return {**plain_flags(self.flags), "suffix": self.suffix, **own}
+        return plain_flags({**self.flags, **own, "suffix": self.suffix})
 
 
 def plain_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,9 +70,13 @@ def plain_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
             return shlex.join(map(str, given))
         return str(given) if isinstance(given, Path) else given
 
-    plain = {name: value(given) for name, given in flags.items()}
+    return _unless_kept(flags, {name: value(given) for name, given in flags.items()})
+
+
+def _unless_kept(flags: Mapping[str, Any], plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The options without secrets, unless ``--keep-command`` is among the flags."""
     if flags.get("keep_command"):
-        return plain
+        return dict(plain)
     return {name: masked_text(given) if isinstance(given, str) else given for name, given in plain.items()}
 
 
@@ -83,7 +87,7 @@ def remembered(call: Call) -> Mapping[str, Any]:
         "flags": plain_flags(call.flags),
         "proposer": call.proposer,
         "suffix": call.suffix,
-        "proposer_options": dict(call.proposer_options),
+        "proposer_options": _unless_kept(call.flags, call.proposer_options),
         "directory": str(Path.cwd()),
         "command_name": call.command_name,
     }
@@ -124,7 +128,8 @@ def recalled(root: Path, call: Call, context: click.Context) -> tuple[Call, Call
 
 def _with_secrets(begun: Call, words: tuple[str, ...], root: Path) -> Call:
     """The call with its command as it was: where secrets were masked, the user says it again."""
-    masked = [name for name, value in begun.flags.items() if isinstance(value, str) and MASK in value]
+    options = {**begun.flags, **begun.proposer_options}
+    masked = [name for name, value in options.items() if isinstance(value, str) and MASK in value]
     if masked:
         raise UsageError(
             f"the session's {', '.join(sorted(masked))} held a secret, which was not kept",

@@ -225,6 +225,7 @@ def optimize_tools(session: Session, call: Call, request: OptimizeRequest, step:
 
     catalog = session.host.catalog
     builder = choose_builder(request.build, catalog.of(BUILDERS).contributions, session.output.note)
+    builder = attrs.evolve(builder, keep_command=request.keep_command)
     catalog.of(PROPOSERS).get(call.proposer)  # says which there are
     given = call.settings(session)
     metric = chosen_metric(session, given)

@@ -18,6 +18,7 @@ from rpl_core.errors import UsageError
 from rpl_core.process.launch import require_program
 from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.run_directory.layout import is_run_directory
+from rpl_core.text.secrets import masked_words
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import MARKER, BuildRun, StepFailedError, TextBuilder, build_environment
 from rpl_optimize.build.compile_database import Entry
@@ -392,7 +393,7 @@ def project_builder(
     if not can_mount:
         refuse_in_source_build(root, request.source)
     return ProjectBuilder(
-        summary=f"{shlex.join(words)}, in a copy of {root}",
+        summary=f"{shlex.join(masked_words(words))}, in a copy of {root}",
         words=words,
         command=request.command,
         source=request.source,

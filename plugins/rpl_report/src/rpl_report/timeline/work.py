@@ -108,7 +108,7 @@ def _idle(trace: Trace, domains: list[SolvedDomain], dependencies: Dependencies)
     """As ``devices`` of dag.json counts it."""
     for machine, solved in enumerate(domains):
         work = solved.domain.work
-        releases = find_releases(solved.domain, host_timeline(trace, solved.domain, dependencies.program))
+        releases = find_releases(solved.domain, host_timeline(trace, solved.domain, dependencies))
         agents, index = number_keys(work.agent)
         for number, agent in enumerate(agents.tolist()):
             rows = np.flatnonzero(index == number)

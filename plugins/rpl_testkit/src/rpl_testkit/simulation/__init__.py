@@ -1,5 +1,6 @@
 """An oracle for who waits for whom: host programs played on simulated streams, queues and events.
 
-It imports nothing of the analysis. ``runtime`` plays a program and keeps what really blocked what; ``proofs``
-tells from the recorded calls alone what they prove.
+It imports nothing of the analysis. ``runtime`` plays a program and keeps what really blocked what,
+``figures`` tells from that what an analysis must say, ``proofs`` from the calls alone what they prove,
+``database`` writes a program as a profiler would.
 """

@@ -130,11 +130,15 @@ HostThread = tuple[Step, ...]
 
 @frozen
 class Costs:
-    """What the machine adds: between two calls of a thread, from ready to begin of work, to come back."""
+    """What the machine adds: between two calls of a thread, from ready to begin of work, to come back.
+
+    ``branch_ns``: between the begins of branches of a graph, one after the other.
+    """
 
     between_calls_ns: int = 100
     begin_ns: int = 2_000
     return_ns: int = 1_000
+    branch_ns: int = 0
 
 
 def function_of(kind: str, which: int, *, per_thread: bool) -> str:

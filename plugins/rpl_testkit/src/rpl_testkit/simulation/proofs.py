@@ -43,14 +43,27 @@ def proven_order(program: RecordedProgram, *, marks_carry: bool = True) -> list[
 
     A record, wait or host function that a thread makes after a synchronisation comes after what it waited
     for, and so does what other threads put behind that mark. ``marks_carry`` False leaves such proofs out.
+    Calls of other processes prove nothing.
     """
-    calls = sorted(program.calls, key=lambda call: call.correlation_id)
-    facts = _Facts(calls, program.work, marks_carry=marks_carry)
+    proven: dict[int, frozenset[int]] = {}
+    for process in range(len(program.machines)):
+        number = [i for i, work in enumerate(program.work) if work.process == process]
+        calls = [call for call in program.calls if call.process == process]
+        own = _proven_in_process(calls, [program.work[i] for i in number], marks_carry=marks_carry)
+        proven |= {i: frozenset(number[j] for j in before) for i, before in zip(number, own, strict=True)}
+    return [proven[i] for i in range(len(program.work))]
+
+
+def _proven_in_process(
+    recorded: Sequence[RecordedCall], work: Sequence[RecordedWork], *, marks_carry: bool
+) -> list[frozenset[int]]:
+    calls = sorted(recorded, key=lambda call: call.correlation_id)
+    facts = _Facts(calls, work, marks_carry=marks_carry)
     place_of = {call.correlation_id: place for place, call in enumerate(calls)}
     after: dict[int, frozenset[int]] = {}
     for place in range(len(calls)):
         _work_before(place, facts, after)
-    return [after[place_of[work.correlation_id]] for work in program.work]
+    return [after[place_of[piece.correlation_id]] for piece in work]
 
 
 def _work_before(place: int, facts: _Facts, after: dict[int, frozenset[int]]) -> frozenset[int]:

@@ -29,7 +29,7 @@ from rpl_testkit.simulation.program import (
     function_of,
 )
 
-__all__ = ["Played", "Work", "play"]
+__all__ = ["HostWait", "Played", "Work", "beside", "play"]
 
 Reason = Literal["launch", "stream", "event", "null_stream", "queue", "host"]
 
@@ -70,13 +70,25 @@ class _Stream:
 
 @frozen
 class Work:
-    """One piece of work as it ran. ``held_by``: what it waited for last; "launch" if nothing else did."""
+    """One piece of work as it ran, in ns of the recording's clock.
+
+    ``released_by``: how the work that ended last before it held it, which needn't have been after its launch;
+    "launch" if it waited for no work at all. ``call`` submitted it, by its place in the recording.
+    """
 
     name: str
     begin_ns: int
     end_ns: int
-    held_by: Reason
-    launched_ns: int
+    released_by: Reason
+    call: int
+
+
+@frozen
+class HostWait:
+    """A call that came back only when all work of ``awaited`` had ended; that work, and all before it."""
+
+    call: int
+    awaited: frozenset[int]
 
 
 @frozen
@@ -84,16 +96,47 @@ class Played:
     """``after[i]``: every piece of work that had to end before work i could begin, directly or not.
 
     Work is numbered in the order in which calls took effect; ``recording`` has the same order.
+    ``behind_others[i]``: the part of it that work i, or something before it in its stream, met as an event or
+    as the null stream's other side.
     """
 
     recording: RecordedProgram
     work: tuple[Work, ...]
     after: tuple[frozenset[int], ...]
+    behind_others: tuple[dict[Reason, frozenset[int]], ...]
+    waits: tuple[HostWait, ...]
 
     @property
     def makespan_ns(self) -> int:
         """From the first begin to the last end."""
         return max(w.end_ns for w in self.work) - min(w.begin_ns for w in self.work)
+
+
+def beside(played: Sequence[Played], machines: Sequence[str] = ()) -> Played:
+    """Programs as processes of one recording: no HIP call here reaches another process.
+
+    Each is on the machine that is given for it, all on one where none is. Handles of streams, events, threads
+    and correlation ids of all are the same numbers, as they may be.
+    """
+    work: list[Work] = []
+    after: list[frozenset[int]] = []
+    behind: list[dict[Reason, frozenset[int]]] = []
+    waits: list[HostWait] = []
+    recorded = RecordedProgram(machines=tuple(machines) or ("node",) * len(played))
+
+    def moved(pieces: frozenset[int], first: int) -> frozenset[int]:
+        return frozenset(piece + first for piece in pieces)
+
+    for process, one in enumerate(played):
+        first, first_call = len(work), len(recorded.calls)
+        work += [attrs.evolve(w, call=w.call + first_call) for w in one.work]
+        after += [moved(earlier, first) for earlier in one.after]
+        behind += [{way: moved(some, first) for way, some in ways.items()} for ways in one.behind_others]
+        waits += [HostWait(wait.call + first_call, moved(wait.awaited, first)) for wait in one.waits]
+        recorded.calls += [attrs.evolve(call, process=process) for call in one.recording.calls]
+        recorded.work += [attrs.evolve(piece, process=process) for piece in one.recording.work]
+        recorded.gpus = max(recorded.gpus, one.recording.gpus)
+    return Played(recorded, tuple(work), tuple(after), tuple(behind), tuple(waits))
 
 
 def play(threads: Sequence[HostThread], costs: Costs | None = None, *, queues: int = 0) -> Played:
@@ -125,8 +168,9 @@ class _Player:
         self._on_queue: dict[tuple[int, int], _Command] = {}
         self._pieces: list[_Command] = []
         self._work: list[Work] = []
+        self._waits: list[tuple[int, _Command]] = []  # per wait of a thread: call, what it waited for
         self._calls: list[RecordedCall] = []
-        self._placed: list[tuple[int, _Stream, int]] = []  # per work: call, stream, hardware queue
+        self._placed: list[tuple[_Stream, int]] = []  # per work: stream, hardware queue
 
     def play(self, threads: Sequence[HostThread]) -> Played:
         pending: list[tuple[int, int]] = []
@@ -147,7 +191,7 @@ class _Player:
                 for waiting in self._listening.pop(step.event, []):
                     waiting.clock_ns = max(waiting.clock_ns, host.clock_ns)
                     self._plan(pending, waiting)
-        return Played(self._recording(), tuple(self._work), tuple(self._closure()))
+        return self._played()
 
     def _plan(self, pending: list[tuple[int, int]], host: _Thread) -> None:
         if host.steps:
@@ -244,8 +288,9 @@ class _Player:
         if step.kind in POLLS and not (step.waits and self._has_ended(host, step, effect)):
             return effect + step.after_ns
         if step.waits or step.kind in _WAITS:
-            awaited: list[tuple[Reason, _Command]] = [("host", one) for one in self._awaited(step, stream)]
-            host.waited = _done(_Command([*awaited, ("host", host.waited)]), effect)
+            awaited = _done(_Command([("host", one) for one in self._awaited(step, stream)]), effect)
+            self._waits.append((call, awaited))
+            host.waited = _done(_Command([("host", awaited), ("host", host.waited)]), effect)
             return max(effect, host.waited.ready_ns()) + self._costs.return_ns
         return effect + step.after_ns
 
@@ -287,11 +332,12 @@ class _Player:
                 step, name=f"{step.name}/{number}", duration_ns=step.duration_ns // (number + 1)
             )
             queue = stream.id + number * _QUEUES_BETWEEN_BRANCHES
-            branches.append(("stream", self._submit(host, branch, stream, effect, call, queue)))
+            late = number * self._costs.branch_ns
+            branches.append(("stream", self._submit(host, branch, stream, effect, call, queue, late)))
         stream.last = stream.last_work = _done(_Command(branches), effect)
 
     def _submit(
-        self, host: _Thread, step: Step, stream: _Stream, effect: int, call: int, queue: int
+        self, host: _Thread, step: Step, stream: _Stream, effect: int, call: int, queue: int, late: int = 0
     ) -> _Command:
         """One piece of work behind what the stream has so far."""
         blockers: list[tuple[Reason, _Command]] = [("stream", stream.last)] if stream.last else []
@@ -305,42 +351,49 @@ class _Player:
             blockers.append(("queue", self._on_queue[hardware]))
         blockers.append(("host", host.waited))
         command = _Command(blockers, work=len(self._work))
-        begin = max(effect, command.ready_ns()) + self._costs.begin_ns
+        begin = max(effect, command.ready_ns()) + self._costs.begin_ns + late
         command.done_ns = begin + step.duration_ns
-        held = max(blockers, key=lambda blocker: blocker[1].done_ns)
-        reason: Reason = held[0] if held[1].done_ns > effect else "launch"
-        self._work.append(Work(step.name, begin, command.done_ns, reason, effect))
+        times = _EPOCH_NS + begin, _EPOCH_NS + command.done_ns
+        self._work.append(Work(step.name, *times, "launch", call))
         self._pieces.append(command)
-        self._placed.append((call, stream, -1 if step.kind in _COPIES else queue))
+        self._placed.append((stream, -1 if step.kind in _COPIES else queue))
         if step.kind not in _COPIES:
             self._on_queue[hardware] = command
         return command
 
-    def _closure(self) -> list[frozenset[int]]:
-        """Per piece of work all work that had to end before it."""
-        before: dict[_Command, frozenset[int]] = {}
-        return [_work_before(command, before) for command in self._pieces]
-
-    def _recording(self) -> RecordedProgram:
+    def _played(self) -> Played:
         # Ids count the calls in the order in which they were made.
         order = sorted(range(len(self._calls)), key=lambda call: (self._calls[call].begin_ns, call))
-        number = {call: i + 1 for i, call in enumerate(order)}
-        calls = [attrs.evolve(self._calls[call], correlation_id=number[call]) for call in order]
-        work = [
+        number = {call: i for i, call in enumerate(order)}
+        calls = [attrs.evolve(self._calls[call], correlation_id=number[call] + 1) for call in order]
+        recorded = [
             RecordedWork(
                 name=ran.name,
-                begin_ns=_EPOCH_NS + ran.begin_ns,
-                end_ns=_EPOCH_NS + ran.end_ns,
+                begin_ns=ran.begin_ns,
+                end_ns=ran.end_ns,
                 stream=stream.id,
                 queue=max(queue, 0),
                 gpu=stream.device,
                 process=0,
-                correlation_id=number[call],
+                correlation_id=number[ran.call] + 1,
                 is_copy=queue < 0,
             )
-            for ran, (call, stream, queue) in zip(self._work, self._placed, strict=True)
+            for ran, (stream, queue) in zip(self._work, self._placed, strict=True)
         ]
-        return RecordedProgram(gpus=1 + max((one.gpu for one in work), default=0), calls=calls, work=work)
+        gpus = 1 + max((one.gpu for one in recorded), default=0)
+        before: dict[_Command, frozenset[int]] = {}
+        after = [_work_before(command, before) for command in self._pieces]
+        waits = [HostWait(number[call], _work_before(awaited, before)) for call, awaited in self._waits]
+        work = [
+            attrs.evolve(ran, call=number[ran.call], released_by=_released_by(command, before))
+            for ran, command in zip(self._work, self._pieces, strict=True)
+        ]
+        recording = RecordedProgram(gpus=gpus, calls=calls, work=recorded)
+        behind: list[dict[Reason, frozenset[int]]] = [
+            {way: _behind(command, way, before, {}) for way in ("event", "null_stream")}
+            for command in self._pieces
+        ]
+        return Played(recording, tuple(work), tuple(after), tuple(behind), tuple(waits))
 
 
 def _done(command: _Command, effect: int) -> _Command:
@@ -360,4 +413,43 @@ def _work_before(command: _Command, known: dict[_Command, frozenset[int]]) -> fr
         found = [known[blocker] for _, blocker in top.blockers]
         own = [frozenset([blocker.work]) for _, blocker in top.blockers if blocker.work is not None]
         known[pending.pop()] = frozenset().union(*found, *own)
+    return known[command]
+
+
+def _released_by(command: _Command, before: dict[_Command, frozenset[int]]) -> Reason:
+    """How the work that ended last before ``command`` held it: the first step of that way that is no FIFO's.
+
+    A stream's marks (records, waits, host functions) pass on what held them.
+    """
+    while any(_behind_work(blocker, before) for _, blocker in command.blockers):
+        reason, last = max(
+            ((reason, one) for reason, one in command.blockers if _behind_work(one, before)),
+            key=lambda held: held[1].done_ns,
+        )
+        if reason != "stream" or last.work is not None:
+            return reason
+        command = last
+    return "launch"
+
+
+def _behind_work(command: _Command, before: dict[_Command, frozenset[int]]) -> bool:
+    return command.work is not None or bool(_work_before(command, before))
+
+
+def _behind(
+    command: _Command,
+    way: Reason,
+    before: dict[_Command, frozenset[int]],
+    known: dict[_Command, frozenset[int]],
+) -> frozenset[int]:
+    """Work behind which ``command``, or what its stream holds before it, stands by one way."""
+    if command not in known:
+        found: frozenset[int] = frozenset()
+        for reason, blocker in command.blockers:
+            if reason == way:
+                own = [] if blocker.work is None else [blocker.work]
+                found |= _work_before(blocker, before) | frozenset(own)
+            elif reason == "stream":
+                found |= _behind(blocker, way, before, known)
+        known[command] = found
     return known[command]

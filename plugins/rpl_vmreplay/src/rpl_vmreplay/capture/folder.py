@@ -47,16 +47,20 @@ def blocks_with_data(path: Path, size: int) -> Iterator[tuple[int, bytes]]:
     if path.suffix == PACKED_SUFFIX:
         yield from _unpacked(path, size)
         return
+    if size <= BLOCK_BYTES:  # of which there may be half a million
+        with path.open("rb", buffering=0) as whole:
+            yield 0, whole.read(size)
+        return
     with path.open("rb") as stream:
         for offset in _offsets_with_data(stream.fileno(), size):
             stream.seek(offset)
             yield offset, stream.read(min(BLOCK_BYTES, size - offset))
 
 
-def packed_size_problem(path: Path, size: int) -> str | None:
-    """Why the packed file can't hold ``size`` bytes, told without unpacking it."""
-    most = (path.stat().st_size + _FRAME_BYTES) * _LARGEST_RATIO
-    return None if size <= most else f"{path.name} is far too small to hold {size} bytes"
+def packed_size_problem(name: str, packed_bytes: int, size: int) -> str | None:
+    """Why a packed file of ``packed_bytes`` can't hold ``size`` bytes, told without unpacking it."""
+    most = (packed_bytes + _FRAME_BYTES) * _LARGEST_RATIO
+    return None if size <= most else f"{name} is far too small to hold {size} bytes"
 
 
 def _offsets_with_data(descriptor: int, size: int) -> Iterator[int]:
@@ -136,28 +140,39 @@ class Capture:
     def bytes(self) -> int:
         return sum(region.size for region in self.regions)
 
+    def name_of(self, region: Region) -> str:
+        """The file below ``folder`` with the bytes before the launch."""
+        return region.file_name + self._suffix
+
+    def name_after(self, region: Region) -> str | None:
+        """The file with the bytes after the launch, when they were kept."""
+        if self.extras is None or self.extras.memory.post != "bytes":
+            return None
+        return f"{AFTER_FOLDER}/{region.file_name.partition('/')[2]}{self._suffix}"
+
+    def hashes_name(self, part: Region | Variable, moment: str) -> str | None:
+        """The file with the hashes of ``"pre"`` or ``"post"``, when they were kept."""
+        if self.extras is None or self.extras.memory.hash == "none":
+            return None
+        if moment == "post" and self.extras.memory.post == "none":
+            return None
+        return f"{part.file_name.removesuffix('.bin')}.{moment}.xxh3"
+
     def path_of(self, region: Region) -> Path:
-        """Where the bytes before the launch are."""
-        return self.folder / (region.file_name + self._suffix)
+        return self.folder / self.name_of(region)
 
     def path_after(self, region: Region) -> Path | None:
-        """Where the bytes after the launch are, when they were kept."""
-        kept = self.extras is not None and self.extras.memory.post == "bytes"
-        name = region.file_name.partition("/")[2] + self._suffix
-        return self.folder / AFTER_FOLDER / name if kept else None
+        name = self.name_after(region)
+        return None if name is None else self.folder / name
+
+    def hashes_of(self, part: Region | Variable, moment: str) -> Path | None:
+        name = self.hashes_name(part, moment)
+        return None if name is None else self.folder / name
 
     @property
     def _suffix(self) -> str:
         packed = self.extras is not None and self.extras.memory.compression == "zstd"
         return PACKED_SUFFIX if packed else ""
-
-    def hashes_of(self, part: Region | Variable, moment: str) -> Path | None:
-        """Where the hashes of ``"pre"`` or ``"post"`` are, when they were kept."""
-        if self.extras is None or self.extras.memory.hash == "none":
-            return None
-        if moment == "post" and self.extras.memory.post == "none":
-            return None
-        return self.folder / f"{part.file_name.removesuffix('.bin')}.{moment}.xxh3"
 
     def extras_of(self, region: Region) -> MemoryRegion | None:
         return self.told.get(region.base)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -90,16 +91,57 @@ def problems_of(capture: Capture, *, contents: bool = True) -> Iterator[str]:
         yield from _content_problems(capture)
 
 
+class _Listing:
+    """The files of a capture by name, each folder looked at once: there may be half a million."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._entries: dict[str, dict[str, os.DirEntry[str]] | None] = {}
+
+    def size_of(self, name: str) -> int:
+        """Of a file that ``problem`` finds nothing wrong with."""
+        return self._found(name)[1].stat(follow_symlinks=False).st_size  # type: ignore[union-attr]
+
+    def problem(self, name: str, size: int | None) -> str | None:
+        """Why the file can't be what is said: absent, a link, no file, not of ``size`` bytes."""
+        parent, entry = self._found(name)
+        if self._entries[parent] is None:
+            return f"{parent} is a link: it could lead out of the capture"
+        if entry is None:
+            return f"{name} is absent"
+        if not entry.is_file(follow_symlinks=False):
+            return f"{name} is not a plain file"
+        if size is not None and (found := entry.stat(follow_symlinks=False).st_size) != size:
+            return f"{name} has {found} bytes, {size} are said to be in it"
+        return None
+
+    def _found(self, name: str) -> tuple[str, os.DirEntry[str] | None]:
+        parent, own = os.path.split(os.path.normpath(name))
+        if parent not in self._entries:
+            self._entries[parent] = self._listed(self._folder / parent) if parent else self._listed()
+        return parent, (self._entries[parent] or {}).get(own)
+
+    def _listed(self, below: Path | None = None) -> dict[str, os.DirEntry[str]] | None:
+        if below is not None and below.is_symlink():
+            return None
+        try:
+            with os.scandir(below or self._folder) as entries:
+                return {entry.name: entry for entry in entries}
+        except OSError:
+            return {}
+
+
 def _outer_problems(capture: Capture) -> Iterator[str]:
     if capture.complete is False:
         yield "the capture was cut short: the tool did not say that it finished"
-    yield from _file_problems(capture.folder, KERNARG, capture.dispatch.kernarg_size)
-    yield from _code_object_problems(capture.folder)
+    files = _Listing(capture.folder)
+    yield from filter(None, [files.problem(KERNARG, capture.dispatch.kernarg_size)])
+    yield from filter(None, [_code_object_problem(capture.folder, files)])
     for region in capture.regions:
-        yield from _region_problems(capture, region)
+        yield from _region_problems(capture, files, region)
     for variable in capture.variables:
-        yield from _file_problems(capture.folder, variable.blob, variable.size)
-        yield from _hash_file_problems(capture, variable)
+        yield from filter(None, [files.problem(variable.blob, variable.size)])
+        yield from _hash_file_problems(capture, files, variable)
     if 0 in capture.dispatch.grid or 0 in capture.dispatch.block:
         yield f"{DISPATCH}: a launch of no work-items"
     if capture.extras is not None:
@@ -108,28 +150,24 @@ def _outer_problems(capture: Capture) -> Iterator[str]:
         yield f"{EXTRAS} is absent"
 
 
-def _region_problems(capture: Capture, region: Region) -> Iterator[str]:
-    for path in filter(None, (capture.path_of(region), capture.path_after(region))):
-        packed = path.suffix == PACKED_SUFFIX
-        found = tuple(_file_problems(capture.folder, _name(capture, path), None if packed else region.size))
-        yield from found
-        if packed and not found and (problem := packed_size_problem(path, region.size)):
-            yield problem
+def _region_problems(capture: Capture, files: _Listing, region: Region) -> Iterator[str]:
+    for name in filter(None, (capture.name_of(region), capture.name_after(region))):
+        packed = name.endswith(PACKED_SUFFIX)
+        problem = files.problem(name, None if packed else region.size)
+        if packed and problem is None:
+            problem = packed_size_problem(name, files.size_of(name), region.size)
+        yield from filter(None, [problem])
     chunks = -(-region.size // BLOCK_BYTES)
     if capture.extras is not None and chunks * HASH_BYTES > _LARGEST_HASHES:
         yield f"the region at 0x{region.base:x} is larger than the memory of any GPU"
-    yield from _hash_file_problems(capture, region)
+    yield from _hash_file_problems(capture, files, region)
 
 
-def _hash_file_problems(capture: Capture, part: Region | Variable) -> Iterator[str]:
+def _hash_file_problems(capture: Capture, files: _Listing, part: Region | Variable) -> Iterator[str]:
     for moment in ("pre", "post"):
-        if hashes := capture.hashes_of(part, moment):
+        if (name := capture.hashes_name(part, moment)) is not None:
             size = -(-part.size // BLOCK_BYTES) * HASH_BYTES
-            yield from _file_problems(capture.folder, _name(capture, hashes), size)
-
-
-def _name(capture: Capture, path: Path) -> str:
-    return path.relative_to(capture.folder).as_posix()
+            yield from filter(None, [files.problem(name, size)])
 
 
 def _disagreements(capture: Capture) -> Iterator[str]:
@@ -156,6 +194,9 @@ def _content_problems(capture: Capture) -> Iterator[str]:
     told = capture.extras.code_object.xxh3 if capture.extras is not None else None
     if told is not None and _hash_of(capture.folder / CODE_OBJECT) != told:
         yield f"{CODE_OBJECT} is not the code object that {EXTRAS} tells of"
+    memory = capture.extras.memory if capture.extras is not None else None
+    if memory is None or (memory.hash, memory.compression) == ("none", "none"):
+        return  # sizes say all that can be known
     parts: tuple[Region | Variable, ...] = (*capture.regions, *capture.variables)
     for part in parts:
         try:
@@ -185,35 +226,44 @@ def _hash_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+def _digest(content: bytes) -> str:
+    import xxhash
+
+    return xxhash.xxh3_64_hexdigest(content)
+
+
 def _hash_problems(capture: Capture, part: Region | Variable) -> Iterator[str]:
     """The bytes against the hashes, these against the seal, and whether anything changed against both."""
     told: MemoryRegion | ModuleVariable | None
-    after: Path | None = None
+    after: str | None = None
     if isinstance(part, Region):
-        before, after = capture.path_of(part), capture.path_after(part)
+        before, after = capture.name_of(part), capture.name_after(part)
         told, base, name = capture.extras_of(part), part.base, f"0x{part.base:x}"
     else:
-        before, told, base = capture.folder / part.blob, capture.extras_of_variable(part), 0
+        before, told, base = part.blob, capture.extras_of_variable(part), 0
         name = f"the variable {part.name}"
-    for path, moment in ((before, "pre"), (after, "post")):
-        hashes = capture.hashes_of(part, moment)
-        if hashes is not None and told is not None:
-            sealed = told.hashes.pre if moment == "pre" else told.hashes.post
-            if sealed is not None and _hash_of(hashes) != sealed:
-                yield f"{_name(capture, hashes)} was changed since it was written"
-        if path is None:
-            continue
-        if hashes is None:
-            if path.suffix == PACKED_SUFFIX:  # else its size says all that can be known
-                for _ in blocks_with_data(path, part.size):
-                    pass
-        elif (wrong := _first_wrong_chunk(path, part.size, hashes.read_bytes())) is not None:
-            yield f"{_name(capture, path)} does not match its hash in the chunk at 0x{base + wrong:x}"
-    pre, post = capture.hashes_of(part, "pre"), capture.hashes_of(part, "post")
-    if told is None or told.changed_by_launch is None or pre is None or post is None:
-        return
-    if told.changed_by_launch != (pre.read_bytes() != post.read_bytes()):
+    hashes: dict[str, bytes] = {}
+    for moment in ("pre", "post"):
+        if (kept := capture.hashes_name(part, moment)) is not None:
+            hashes[moment] = (capture.folder / kept).read_bytes()
+            sealed = getattr(told.hashes, moment) if told is not None else None
+            if sealed is not None and _digest(hashes[moment]) != sealed:
+                yield f"{kept} was changed since it was written"
+    for file, moment in ((before, "pre"), (after, "post")):
+        if file is not None:
+            yield from _byte_problems(capture.folder / file, file, part.size, base, hashes.get(moment))
+    changed = told.changed_by_launch if told is not None else None
+    if changed is not None and len(hashes) == 2 and changed != (hashes["pre"] != hashes["post"]):
         yield f"{EXTRAS} and the hashes disagree whether the launch changed {name}"
+
+
+def _byte_problems(path: Path, name: str, size: int, base: int, hashes: bytes | None) -> Iterator[str]:
+    if hashes is None:
+        if path.suffix == PACKED_SUFFIX:  # else its size says all that can be known
+            for _ in blocks_with_data(path, size):
+                pass
+    elif (wrong := _first_wrong_chunk(path, size, hashes)) is not None:
+        yield f"{name} does not match its hash in the chunk at 0x{base + wrong:x}"
 
 
 def _first_wrong_chunk(path: Path, size: int, hashes: bytes) -> int | None:
@@ -246,25 +296,11 @@ def _first_that_is_not(digest: bytes, hashes: bytes, begin: int, end: int) -> in
     return begin + next(i for i in places if part[i : i + HASH_BYTES] != digest) // HASH_BYTES * BLOCK_BYTES
 
 
-def _file_problems(folder: Path, name: str, size: int | None) -> Iterator[str]:
-    path = folder / name
-    if path.parent != folder and path.parent.is_symlink():
-        yield f"{path.parent.name} is a link: it could lead out of the capture"
-    elif not path.exists() and not path.is_symlink():
-        yield f"{name} is absent"
-    elif path.is_symlink() or not path.is_file():
-        yield f"{name} is not a plain file"
-    elif size is not None and (found := path.stat().st_size) != size:
-        yield f"{name} has {found} bytes, {size} are said to be in it"
-
-
-def _code_object_problems(folder: Path) -> Iterator[str]:
-    found = tuple(_file_problems(folder, CODE_OBJECT, None))
-    yield from found
-    if not found:
-        with (folder / CODE_OBJECT).open("rb") as stream:
-            if stream.read(len(ELF_MAGIC)) != ELF_MAGIC:
-                yield f"{CODE_OBJECT} is no code object"
+def _code_object_problem(folder: Path, files: _Listing) -> str | None:
+    if problem := files.problem(CODE_OBJECT, None):
+        return problem
+    with (folder / CODE_OBJECT).open("rb") as stream:
+        return None if stream.read(len(ELF_MAGIC)) == ELF_MAGIC else f"{CODE_OBJECT} is no code object"
 
 
 def whole_capture(folder: Path) -> Capture:

@@ -63,6 +63,13 @@ def edges_on_path(
     confidence = np.full(rows.size, Confidence.CERTAIN, dtype=np.int8)
     trace_row = solved.domain.work_rows[rows[is_work]]
     kind[is_work], confidence[is_work] = links.kind[trace_row], links.confidence[trace_row]
+    # A branch begins beside others of its launch and may follow what its lane held before that.
+    inner = np.flatnonzero((kind[1:] == EdgeKind.GRAPH_LAUNCH) & is_work[1:] & is_work[:-1]) + 1
+    launch = solved.domain.work.correlation_id
+    behind = inner[launch[rows[inner]] != launch[rows[inner - 1]]]
+    by_queue = solved.domain.work.by_queue
+    kind[behind] = EdgeKind.QUEUE if by_queue else EdgeKind.STREAM
+    confidence[behind] = Confidence.PROBABLE if by_queue else Confidence.CERTAIN
     crossed = path.entered_by >= 0
     edge = path.entered_by[crossed]
     kind[path.run_start[crossed]] = solved.edges.kind[edge]

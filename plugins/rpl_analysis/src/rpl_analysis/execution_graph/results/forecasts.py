@@ -99,9 +99,8 @@ def _ranged(
     work, makespan = solved.domain.work, solved.graph.makespan_ns
     own = np.flatnonzero(work.symbol == path.scenario.symbol)
     duration = work.end_ns[own] - work.begin_ns[own]
-    saved = np.zeros(len(work), dtype=np.int64)
-    saved[own] = duration - shrunk(duration, path.scenario.speedup)
-    gain = gain_range(work, saved, makespan, path.predicted_ns if order.certain else None)
+    saved = duration - shrunk(duration, path.scenario.speedup)
+    gain = gain_range(work, own, saved, makespan, path.predicted_ns if order.certain else None)
     left = makespan - gain.least_ns
     return attrs.evolve(
         part,

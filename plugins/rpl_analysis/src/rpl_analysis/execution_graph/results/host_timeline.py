@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_core.model.calls import CallKind, CallMeaning
+from rpl_core.model.trace import distinct_values
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rpl_analysis.execution_graph.dependencies.all_edges import Dependencies
     from rpl_analysis.execution_graph.host_program.calls import HostCalls
-    from rpl_analysis.execution_graph.host_program.program import HostProgram
     from rpl_analysis.execution_graph.results.domain import Domain
     from rpl_core.model.trace import Trace
 
@@ -39,6 +40,7 @@ class Pieces:
     gap: Int64Column
     function: NDArray[np.int32]
     copies: BoolColumn
+    waits: BoolColumn
     call_begin_ns: Int64Column
     ns: Int64Column
 
@@ -49,7 +51,7 @@ class HostTimeline:
 
     ``thread`` and ``returned_ns`` are those of the call of each work node of the machine, -1 where it is not
     recorded. ``copies`` marks the calls in which unrecorded copies may have run; nothing where copies were
-    recorded.
+    recorded. ``waits``: synchronisations, and calls that waited as a side effect.
     """
 
     thread: NDArray[np.int32]
@@ -59,12 +61,13 @@ class HostTimeline:
     end_ns: Int64Column
     function: NDArray[np.int32]
     copies: BoolColumn
+    waits: BoolColumn
     names: tuple[str, ...]
 
     def pieces(self, node: Int64Column, begin_ns: Int64Column, end_ns: Int64Column) -> Iterator[Pieces]:
         """The calls in each gap, for one thread after the other; ``node`` ended the gap."""
         thread = self.thread[node]
-        for one in np.unique(thread[thread >= 0]).tolist():
+        for one in distinct_values(thread[thread >= 0]).tolist():
             gap = np.flatnonzero(thread == one)
             rows = slice(int(self.first[one]), int(self.first[one + 1]))
             begin, end = self.begin_ns[rows], self.end_ns[rows]
@@ -73,11 +76,19 @@ class HostTimeline:
             gap = np.repeat(gap, count)
             call = np.repeat(low - np.cumsum(count) + count, count) + np.arange(gap.size)
             ns = np.minimum(end[call], end_ns[gap]) - np.maximum(begin[call], begin_ns[gap])
-            yield Pieces(gap, self.function[rows][call], self.copies[rows][call], begin[call], ns)
+            yield Pieces(
+                gap,
+                self.function[rows][call],
+                self.copies[rows][call],
+                self.waits[rows][call],
+                begin[call],
+                ns,
+            )
 
 
-def host_timeline(trace: Trace, domain: Domain, program: HostProgram) -> HostTimeline | None:
+def host_timeline(trace: Trace, domain: Domain, dependencies: Dependencies) -> HostTimeline | None:
     """What the host did, as far as calls tell; ``None`` where none are recorded."""
+    program = dependencies.program
     calls = program.calls
     if calls is None:
         return None
@@ -87,6 +98,8 @@ def host_timeline(trace: Trace, domain: Domain, program: HostProgram) -> HostTim
     first = np.searchsorted(calls.thread[order], np.arange(calls.threads + 1))
     without_copies = trace.copies is None or not len(trace.copies)
     copies = _copying(trace, calls, order) if without_copies else np.zeros(order.size, np.bool_)
+    waits = np.isin(calls.kind, _WAITS)
+    waits[dependencies.syncs.call[dependencies.syncs.call >= 0]] = True
     call = program.submissions.call[domain.work_rows]
     returned_ns = np.where(call >= 0, table.end_ns[call], np.int64(-1))
     return HostTimeline(
@@ -97,6 +110,7 @@ def host_timeline(trace: Trace, domain: Domain, program: HostProgram) -> HostTim
         end_ns=table.end_ns[order],
         function=table.function[order],
         copies=copies,
+        waits=waits[order],
         names=trace.api_functions,
     )
 

@@ -3,10 +3,10 @@
 A wait on the path is the host's until the node's API call began; what is left is the wait for a
 synchronisation if one released the node, else the launch. Without API calls the host's part counts as launch.
 
-Idle time is blamed on what the node that ended it had waited for. Until the thread came back from a wait it
-is ``sync``, until the next launch call the ``host``; work that was queued already waited for an event or
-stream (``sync``) or for its launch (``launch``). Work that starts 1 ms after its launch returned, or a copy
-after its call began, though nothing recorded ran meanwhile, waited for something that is not recorded
+Idle time is blamed on what the node that ended it had waited for. Until its launch was called that is
+``sync`` while the thread was in a call that waits, else the ``host``; work that was queued already waited for
+an event or stream (``sync``) or for its launch (``launch``). Work that starts 1 ms after its launch returned,
+or a copy after its call began, though nothing recorded ran meanwhile, waited for something not recorded
 (``unattributed``). Where copies are not recorded, the part of ``sync`` and ``host`` that the thread spent in
 calls that copy is probably ``copying``. docs/reference/execution-graph.md, 3.5.
 """
@@ -18,18 +18,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_analysis.contracts.graph import BreakdownPart, IdleCallPart, IdlePart
+from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
 from rpl_analysis.critical_path.intervals import BusyTime
+from rpl_analysis.critical_path.segmented import carried_max, running_max
 from rpl_analysis.execution_graph.graph.edges import EdgeKind
 from rpl_analysis.execution_graph.graph.numbering import BLOCK, is_constant
 from rpl_analysis.execution_graph.results.domain import NO_SYMBOL
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from rpl_analysis.critical_path.model import CriticalPath
     from rpl_analysis.execution_graph.results.domain import Domain, SolvedDomain
-    from rpl_analysis.execution_graph.results.host_timeline import HostTimeline
+    from rpl_analysis.execution_graph.results.host_timeline import HostTimeline, Pieces
 
     Int64Column = NDArray[np.int64]
 
@@ -107,14 +111,13 @@ def _after_queued_wait(solved: SolvedDomain, path: CriticalPath) -> NDArray[np.b
 
 @frozen(eq=False)
 class Releases:
-    """Per work node: begin of its API call and return of the wait before it (-1 unknown or none).
+    """Per work node: begin of its API call (-1 unknown).
 
-    ``held``: an event or stream held it back after it had been submitted. ``copies``: it is a copy. ``host``:
-    which calls the threads were in, ``None`` without calls.
+    ``held``: an event or another stream was the last to hold it back after it had been submitted. ``copies``:
+    it is a copy. ``host``: which calls the threads were in, ``None`` without calls.
     """
 
     submitted_ns: Int64Column
-    woken_ns: Int64Column
     held: NDArray[np.bool_]
     copies: NDArray[np.bool_]
     host: HostTimeline | None = None
@@ -124,15 +127,29 @@ def find_releases(domain: Domain, host: HostTimeline | None) -> Releases:
     """What is known about the release of every work node of ``domain``."""
     count = len(domain.work)
     edges, copies = domain.trusted_edges(), domain.symbol[:count] >= domain.work.kernel_symbols
-    if not len(edges):
-        nothing = np.broadcast_to(np.int64(-1), count), np.broadcast_to(np.bool_(False), count)
-        return Releases(domain.submitted_ns[:count], *nothing, copies, host)
-    woken = np.full(count, -1, dtype=np.int64)
-    from_host = (edges.source >= count) & (edges.target < count)
-    woken[edges.target[from_host]] = domain.end_ns[edges.source[from_host]]
-    held = np.zeros(count, dtype=np.bool_)
-    held[edges.target[np.isin(edges.kind, QUEUED_WAITS)]] = True
-    return Releases(domain.submitted_ns[:count], woken, held, copies, host)
+    queued = np.flatnonzero(np.isin(edges.kind, QUEUED_WAITS))
+    if not queued.size:
+        nothing = np.broadcast_to(np.bool_(False), count)
+        return Releases(domain.submitted_ns[:count], nothing, copies, host)
+    # A wait for what had ended before the launch, or before the stream's own work, held nothing back.
+    target = edges.target[queued]
+    until = np.full(count, -1, dtype=np.int64)
+    np.maximum.at(until, target, domain.end_ns[edges.source[queued]])
+    held = (until > domain.submitted_ns[:count]) & (domain.submitted_ns[:count] >= 0)
+    lanes = np.flatnonzero(np.isin(domain.lane[:count], domain.lane[target]))
+    held[lanes] &= until[lanes] > _lane_free_ns(domain, lanes)
+    return Releases(domain.submitted_ns[:count], held, copies, host)
+
+
+def _lane_free_ns(domain: Domain, rows: Int64Column) -> Int64Column:
+    """When the work before each node of whole lanes had ended; work beside it, of one graph, left out."""
+    order = rows[np.argsort(domain.lane[rows], kind="stable")]
+    opens = np.diff(domain.lane[order], prepend=-1) != 0
+    reached = carried_max(domain.end_ns[order], opens)
+    reached[reached > domain.begin_ns[order] + DEFAULT_TOLERANCE_NS] = 0
+    free = np.empty_like(reached)
+    free[np.searchsorted(rows, order)] = running_max(reached, np.cumsum(opens) - 1)
+    return free
 
 
 @frozen(eq=False)
@@ -209,34 +226,42 @@ def _blamed(
 
     Adds the time in each function to ``in_calls``, whose last entry is for calls without one.
     """
-    woken, submitted = _turns(begin_ns, end_ns, ender, releases)
+    submitted = _submitted(begin_ns, end_ns, ender, releases)
     queued = end_ns - submitted
     known = releases.submitted_ns[ender] >= 0
     held = releases.held[ender]
     behind = _behind_unrecorded(submitted, end_ns, ender, releases)
-    copying_woken = copying_host = 0
+    copying = waiting = 0
     for piece in () if releases.host is None else releases.host.pieces(ender, begin_ns, end_ns):
         np.add.at(in_calls, piece.function, piece.ns)
-        copies = piece.copies & (piece.call_begin_ns < submitted[piece.gap])
-        gap, start = piece.gap[copies], np.maximum(piece.call_begin_ns, begin_ns[piece.gap])[copies]
-        stop = np.minimum(start + piece.ns[copies], submitted[gap])
-        copying_woken += int(np.maximum(np.minimum(stop, woken[gap]) - start, 0).sum())
-        copying_host += int(np.maximum(stop - np.maximum(start, woken[gap]), 0).sum())
+        for cause, _, start, stop in _blocked(piece, begin_ns, submitted):
+            spent = int((stop - start).sum())
+            copying, waiting = (copying + spent, waiting) if cause == _COPYING else (copying, waiting + spent)
     return (
-        int((submitted - woken)[known].sum()) - copying_host,
-        int((woken - begin_ns).sum() + queued[held].sum()) - copying_woken,
+        int((submitted - begin_ns)[known].sum()) - copying - waiting,
+        waiting + int(queued[held].sum()),
         int((queued - behind)[known & ~held].sum()),
-        int(queued[~known & ~held].sum() + behind[known & ~held].sum()),
-        copying_woken + copying_host,
+        int(queued[~known].sum() + behind[known & ~held].sum()),
+        copying,
     )
 
 
-def _turns(
+def _submitted(
     begin_ns: Int64Column, end_ns: Int64Column, ender: Int64Column, releases: Releases
-) -> tuple[Int64Column, Int64Column]:
-    """When in each gap the thread came back from its wait, and when it called the launch."""
-    woken = np.clip(releases.woken_ns[ender], begin_ns, end_ns)
-    return woken, np.clip(releases.submitted_ns[ender], woken, end_ns)
+) -> Int64Column:
+    """When in each gap the launch was called; its begin where that was earlier, or is unknown."""
+    return np.clip(releases.submitted_ns[ender], begin_ns, end_ns)
+
+
+def _blocked(
+    piece: Pieces, begin_ns: Int64Column, submitted_ns: Int64Column
+) -> Iterator[tuple[int, Int64Column, Int64Column, Int64Column]]:
+    """Cause, gap, begin and end of the time before launches in calls that copy, and in others that wait."""
+    for cause, which in ((_COPYING, piece.copies), (_SYNC, piece.waits & ~piece.copies)):
+        of = np.flatnonzero(which & (piece.call_begin_ns < submitted_ns[piece.gap]))
+        gap = piece.gap[of]
+        start = np.maximum(piece.call_begin_ns[of], begin_ns[gap])
+        yield cause, gap, start, np.minimum(start + piece.ns[of], submitted_ns[gap])
 
 
 @frozen(eq=False)
@@ -258,24 +283,23 @@ def idle_intervals(
     ender = np.flatnonzero(begin_ns[1:] > busy_until[:-1]) + 1
     node = ender if rows is None else rows[ender]
     since, until = busy_until[ender - 1], begin_ns[ender]
-    woken, submitted = _turns(since, until, node, releases)
-    gaps = np.arange(ender.size)
-    gap, time, copies = [gaps] * 3, [since, woken, submitted], [np.zeros(ender.size, np.int64)] * 3
+    submitted = _submitted(since, until, node, releases)
+    gaps, nothing = np.arange(ender.size), np.zeros(ender.size, np.int64)
+    # A thread is in one outermost call at a time: what it was in is the sum of what began and ended.
+    gap, time, change = [gaps, gaps], [since, submitted], [nothing, nothing]
     for piece in () if releases.host is None else releases.host.pieces(node, since, until):
-        of = np.flatnonzero(piece.copies & (piece.call_begin_ns < submitted[piece.gap]))
-        start = np.maximum(piece.call_begin_ns[of], since[piece.gap[of]])
-        stop = np.minimum(start + piece.ns[of], submitted[piece.gap[of]])
-        one = np.ones(of.size, np.int64)
-        gap, time, copies = [*gap, *[piece.gap[of]] * 2], [*time, start, stop], [*copies, one, -one]
-    at, place, change = np.concatenate(time), np.concatenate(gap), np.concatenate(copies)
+        for blocked, of, start, stop in _blocked(piece, since, submitted):
+            own = np.full(of.size, blocked - _HOST)
+            gap, time, change = [*gap, of, of], [*time, start, stop], [*change, own, -own]
+    at, place = np.concatenate(time), np.concatenate(gap)
     order = np.lexsort((at, place))
-    at, place, copying = at[order], place[order], np.cumsum(change[order]) > 0
+    at, place = at[order], place[order]
+    of_host = _HOST + np.cumsum(np.concatenate(change)[order])
     last = place != np.append(place[1:], -1)
     end = np.where(last, until[place], np.append(at[1:], 0))
     queued = np.where(releases.submitted_ns[node] >= 0, _LAUNCH, _UNATTRIBUTED)
     queued[releases.held[node]] = _SYNC
-    cause = np.where(at < woken[place], _SYNC, np.where(at < submitted[place], _HOST, queued[place]))
-    cause[copying] = _COPYING
+    cause = np.where(at < submitted[place], of_host, queued[place])
     some = end > at
     at, end, place, cause = at[some], end[some], place[some], cause[some]
     opens = np.flatnonzero((np.diff(place, prepend=-1) != 0) | (np.diff(cause, prepend=-1) != 0))

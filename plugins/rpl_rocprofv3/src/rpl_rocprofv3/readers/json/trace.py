@@ -11,6 +11,7 @@ import numpy as np
 from rpl_core.errors import BadDataError
 from rpl_core.model.origin import ORIGIN_MARK
 from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process, TraceSource
+from rpl_core.text.secrets import masked_words
 from rpl_rocprofv3.readers.columns import display_name, plain_symbol, positions, taken
 from rpl_rocprofv3.readers.findings import Findings
 from rpl_rocprofv3.readers.json.records import METADATA, entries, number_at, refusing_depth, text_at, value_at
@@ -142,7 +143,7 @@ def _process(metadata: Any) -> Process:
         guid=f"pid {pid}",
         pid=pid,
         node=JSON_NODE,
-        command=" ".join(map(str, command)) if isinstance(command, list) else None,
+        command=" ".join(masked_words([*map(str, command)])) if isinstance(command, list) else None,
         begin_ns=whole_number(value_at(metadata, "init_time")) or None,
         end_ns=whole_number(value_at(metadata, "fini_time")) or None,
     )

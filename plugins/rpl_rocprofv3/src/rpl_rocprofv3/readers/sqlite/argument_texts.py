@@ -37,6 +37,14 @@ _WORD_BYTES = 8
 _LONGEST_TEXT = 24
 _LONG = "(long text)"
 _FIRST_TEXT_TYPE = 13
+_TOO_LONG = _LONGEST_TEXT + 1
+#: Length of a text by the first byte of its serial type, which has a second byte for long texts.
+_LENGTHS = np.full(256, _TOO_LONG)
+_LENGTHS[:_FIRST_TEXT_TYPE] = _LENGTHS[_FIRST_TEXT_TYPE + 1 : 0x80 : 2] = -1
+_LENGTHS[_FIRST_TEXT_TYPE:0x80:2] = np.minimum(np.arange(58), _TOO_LONG)
+#: By length which bytes of the words belong to the text: none of one that is too long, or no text (last).
+_OWN_BYTES = np.zeros((_TOO_LONG + 2, _LONGEST_TEXT), np.uint8)
+_OWN_BYTES[:_TOO_LONG] = np.where(np.tri(_TOO_LONG, _LONGEST_TEXT, -1), 0xFF, 0)
 
 
 @frozen(eq=False)
@@ -84,12 +92,19 @@ def _by_pages(database: Database, table: str, names: Sequence[str]) -> dict[str,
     found = {name: _Collected() for name in names}
     with open_pages(database) as (pages, usable_bytes):
         for buffer, _ in pages.batches(pages.leaves(layout.root)):
-            records = Records(buffer, pages.page_bytes, usable_bytes, value + 1, long_last=True)
+            records = Records(
+                *(buffer, pages.page_bytes, usable_bytes, value + 1),
+                long_last=True,
+                only=(name_place, [_text_type(name) for name in names]),  # most arguments have other names
+            )
             columns = {place: (types, at) for place, types, at in records.values()}
             ids = records.columns({event: False})[event].values
+            types, at = columns[name_place]
+            called = records.text_words(at, 1)[:, 0]
+            length, words = _texts(records, *columns[value])
             for name, collected in found.items():
-                rows = _rows_with_text(records, *columns[name_place], name.encode())
-                collected.add(ids[rows], *_text_words(records, rows, *columns[value]))
+                rows = np.flatnonzero(_equal(called, types, name))
+                collected.add(ids[rows], length[rows], words[rows])
     return {name: collected.finished() for name, collected in found.items()}
 
 
@@ -97,29 +112,26 @@ def _is_utf8(database: Database) -> bool:
     return bool(database.connection.execute("PRAGMA encoding").fetchone() == ("UTF-8",))
 
 
-def _rows_with_text(records: Records, types: Bytes, at: NDArray[np.int64], text: bytes) -> NDArray[np.int64]:
-    """Rows whose value is exactly ``text`` (at most eight bytes)."""
-    rows = np.flatnonzero(types == _FIRST_TEXT_TYPE + 2 * len(text))
-    (word,) = records.text_key(rows, at, 1)
-    wanted = np.uint64(int.from_bytes(text, "big"))
-    return np.asarray(rows[(word >> np.uint64(8 * (_WORD_BYTES - len(text)))) == wanted])
+def _text_type(text: str) -> int:
+    return _FIRST_TEXT_TYPE + 2 * len(text)
 
 
-def _text_words(
-    records: Records, rows: NDArray[np.int64], types: Bytes, at: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], tuple[NDArray[np.uint64], ...]]:
-    """Length of each text (-1: no text, beyond the limit: a long one), and its bytes as three words."""
-    kind = types[rows].astype(np.int64)
-    length = np.where((kind & 1 == 1) & (kind >= _FIRST_TEXT_TYPE), (kind - _FIRST_TEXT_TYPE) // 2, -1)
-    length[kind > 0x7F] = _LONGEST_TEXT + 1
-    short = np.where((length >= 0) & (length <= _LONGEST_TEXT), length, 0)
-    words = []
-    for number, word in enumerate(records.text_key(rows, at, _LONGEST_TEXT // _WORD_BYTES)):
-        missing = np.clip(_WORD_BYTES * (number + 1) - short, 0, _WORD_BYTES).astype(np.uint64)
-        # Shifting by 64 bits is undefined, hence in two steps.
-        half = missing * np.uint64(4)
-        words.append(((word >> half) >> half) << half << half)
-    return length, tuple(words)
+def _equal(words: NDArray[np.uint64], types: Bytes, text: str) -> NDArray[np.bool_]:
+    """Whether values that begin with the eight bytes are exactly ``text`` (at most eight letters)."""
+    wanted = np.uint64(int.from_bytes(text.encode(), "big"))
+    same: NDArray[np.bool_] = words >> np.uint64(8 * (_WORD_BYTES - len(text))) == wanted
+    same &= types == _text_type(text)
+    return same
+
+
+def _texts(
+    records: Records, types: Bytes, at: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """Length of each text (-1: no text, beyond the limit: a long one), and its bytes as words."""
+    length = _LENGTHS[types]
+    words = records.text_words(at, _LONGEST_TEXT // _WORD_BYTES)
+    words &= _OWN_BYTES.view(">u8")[length]
+    return length, words
 
 
 @attrs.define(eq=False)
@@ -128,11 +140,9 @@ class _Collected:
 
     events: list[NDArray[np.int64]] = attrs.field(factory=list)
     lengths: list[NDArray[np.int64]] = attrs.field(factory=list)
-    words: list[tuple[NDArray[np.uint64], ...]] = attrs.field(factory=list)
+    words: list[NDArray[np.uint64]] = attrs.field(factory=list)
 
-    def add(
-        self, events: NDArray[np.int64], lengths: NDArray[np.int64], words: tuple[NDArray[np.uint64], ...]
-    ) -> None:
+    def add(self, events: NDArray[np.int64], lengths: NDArray[np.int64], words: NDArray[np.uint64]) -> None:
         self.events.append(events)
         self.lengths.append(lengths)
         self.words.append(words)
@@ -140,7 +150,7 @@ class _Collected:
     def finished(self) -> ArgumentTexts:
         if not self.events:
             return ArgumentTexts(np.empty(0, np.int64), np.empty(0, np.int32), ())
-        columns = [np.concatenate(self.lengths), *(np.concatenate(w) for w in zip(*self.words, strict=True))]
+        columns = [np.concatenate(self.lengths), *np.concatenate(self.words).T]
         first, code = group_keys(mixed_key(columns))
         if not all(np.array_equal(column, column[first][code]) for column in columns):
             raise UnsupportedLayoutError  # two texts with one key

@@ -6,7 +6,7 @@ to the last wanted column, which holds for tables whose long texts come last, as
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from rpl_rocprofv3.readers.sqlite.leaves import PADDING, UnsupportedLayoutError
 from rpl_rocprofv3.readers.sqlite.record_values import NULL, WIDTHS, floats, integers, scattered, shared_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -31,6 +31,10 @@ _LONGEST_VARINT = 8
 #: The largest byte that ends a varint, and so the largest serial type of one byte.
 _LAST_BYTE = 0x7F
 _LARGEST_INT32 = 0x7FFF_FFFF
+# Bytes of a word by bit: what ends a varint has a clear highest bit.
+_ONE = np.uint64(1)
+_LOWEST_BITS = np.uint64(0x0101_0101_0101_0101)
+_HIGHEST_BITS = np.uint64(0x8080_8080_8080_8080)
 #: Columns whose serial types differ between the rows of a batch, one byte of a 64-bit key each.
 _MOST_VARIED = 8
 #: Kinds of rows in a batch up to which reading kind by kind is faster than column by column (measured).
@@ -41,26 +45,35 @@ class Records:
     """The records of one batch of leaf pages, up to their column number ``column_count``.
 
     The buffer ends with ``PADDING`` bytes behind the last page. With ``long_last`` the last of these columns
-    may be of any length, on overflow pages too; then it can be recognised but not read.
+    may be of any length, on overflow pages too; then it can be recognised but not read. ``only`` is the place
+    of a column and serial types: the other rows are left out.
     """
 
     def __init__(
-        self, buffer: Bytes, page_bytes: int, usable_bytes: int, column_count: int, *, long_last: bool = False
+        self,
+        buffer: Bytes,
+        page_bytes: int,
+        usable_bytes: int,
+        column_count: int,
+        *,
+        long_last: bool = False,
+        only: tuple[int, Sequence[int]] | None = None,
     ) -> None:
         self._buffer = buffer
         cells = self._cells(page_bytes)
-        self._rowid_at = self._behind_varints(cells)
-        payload = self._varints(cells, self._rowid_at)
+        payload, self._rowid_at, self._head = self._in_front_of_headers(cells)
         overflowing = payload > usable_bytes - 35
         if overflowing.any():
             if not long_last:
                 raise UnsupportedLayoutError
             payload[overflowing] = (usable_bytes - 12) * 32 // 255 - 23  # what surely lies on this page
-        self._head = self._behind_varints(self._rowid_at)
-        self._types, self._kinds = self._serial_types(column_count, long_last=long_last)
-        self._body = self._head + self._buffer[self._head]
         if len(cells) and int(((cells & (page_bytes - 1)) + payload).max()) > page_bytes:
             raise UnsupportedLayoutError
+        self._headers = self._all_headers(column_count, long_last=long_last)
+        if only is not None:
+            self._keep(*only)
+        self._body = self._head + self._headers[:, 0]
+        self._kinds = self._shared_types(column_count)
 
     def __len__(self) -> int:
         return len(self._head)
@@ -68,32 +81,41 @@ class Records:
     @property
     def rowid(self) -> IntegerColumn:
         """The row ids, in row order."""
-        values = self._varints(self._rowid_at, self._head)
+        values = _varints(self._words_at(self._rowid_at, "<u8"), self._head - self._rowid_at)
         return values.astype(np.int32) if int(values.max(initial=0)) <= _LARGEST_INT32 else values
 
     def _cells(self, page_bytes: int) -> Int64Column:
         """Position of every cell in the buffer, in row order."""
-        bases = np.arange(0, len(self._buffer) - PADDING, page_bytes, dtype=np.int64)
-        if (self._buffer[bases] != _LEAF).any():
+        pages = self._buffer[: len(self._buffer) - PADDING].reshape(-1, page_bytes)
+        if (pages[:, 0] != _LEAF).any():
             raise UnsupportedLayoutError
-        counts = self._short(bases + 3)
-        if int(counts.max()) * 2 + _LEAF_HEADER > page_bytes:
+        counts = pages[:, 3].astype(np.int64) << 8 | pages[:, 4]
+        most = int(counts.max())
+        if most * 2 + _LEAF_HEADER > page_bytes:
             raise UnsupportedLayoutError
-        # Page by page the positions of the cell pointers, two bytes each.
-        at = np.arange(0, 2 * int(counts.sum()), 2)
-        at += np.repeat(bases + _LEAF_HEADER - 2 * (np.cumsum(counts) - counts), counts)
-        pointers = self._short(at)
-        if len(pointers) and int(pointers.max()) >= page_bytes:
+        listed = np.arange(most) < counts[:, None]
+        pointers = pages[:, _LEAF_HEADER : _LEAF_HEADER + 2 * most].view(np.uint16)[listed].view(">u2")
+        at = pointers.astype(np.int64)
+        if len(at) and int(at.max()) >= page_bytes:
             raise UnsupportedLayoutError
-        at &= -page_bytes  # the page that holds the pointer: sizes are powers of two
-        at += pointers
+        at += np.repeat(np.arange(0, pages.size, page_bytes), counts)
         return at
 
-    def _short(self, at: Int64Column) -> Int64Column:
-        value = self._buffer[at].astype(np.int64)
-        value <<= 8
-        value |= self._buffer[at + 1]
-        return value
+    def _in_front_of_headers(self, cells: Int64Column) -> tuple[Int64Column, Int64Column, Int64Column]:
+        """Payload bytes of each cell, and the positions of its row id and of its header.
+
+        These stand behind one and two varints, whose last bytes alone have a clear highest bit.
+        """
+        words = self._words_at(cells, "<u8")
+        ends = ~words & _HIGHEST_BITS
+        rowid_at = cells + _bytes_up_to_first(ends)
+        ends &= ends - _ONE
+        if ends.all():
+            head = cells + _bytes_up_to_first(ends)
+        else:  # more than eight bytes
+            rowid_at = self._behind_varints(cells)
+            head = self._behind_varints(rowid_at)
+        return _varints(words, rowid_at - cells), rowid_at, head
 
     def _behind_varints(self, at: Int64Column) -> Int64Column:
         """The positions behind the varints at ``at``."""
@@ -111,37 +133,32 @@ class Records:
             behind[rows] += 1
         raise UnsupportedLayoutError  # a rowid beyond 2**56
 
-    def _varints(self, at: Int64Column, behind: Int64Column) -> Int64Column:
-        """The values of the varints from ``at`` to ``behind``."""
-        length = behind - at
-        shortest, longest = int(length.min(initial=1)), int(length.max(initial=1))
-        value = (self._buffer[at] & 0x7F).astype(np.int64)
-        for number in range(1, longest):
-            rows = slice(None) if number < shortest else np.flatnonzero(length > number)
-            value[rows] = (value[rows] << 7) | (self._buffer[at[rows] + number] & 0x7F)
-        return value
+    def _all_headers(self, column_count: int, *, long_last: bool) -> Bytes:
+        """Of each row its header's length and the serial types of the columns, one byte each."""
+        # Whole words, which can be compared eight columns at a time.
+        headers = self._windows(self._head, -(-(column_count + 1) // 8) * 8)
+        if len(headers):
+            seen = np.array([np.bitwise_or.reduce(word) for word in headers.view(np.uint64).T]).view(np.uint8)
+            certain = column_count if long_last else column_count + 1
+            if int(seen[:certain].max()) > _LAST_BYTE or int(headers[:, 0].min()) < column_count + 1:
+                raise UnsupportedLayoutError
+        return headers
 
-    def _serial_types(self, column_count: int, *, long_last: bool) -> tuple[Bytes, list[int | None]]:
-        """Serial types of each row, and of each column the one that all rows share or None.
+    def _keep(self, place: int, types: Sequence[int]) -> None:
+        wanted = np.zeros(256, np.bool_)
+        wanted[types] = True
+        rows = np.flatnonzero(wanted[self._headers[:, 1 + place]])
+        self._rowid_at, self._head = self._rowid_at[rows], self._head[rows]
+        self._headers = self._headers[rows]
 
-        Needs headers of at least that many columns.
-        """
-        length = self._buffer[self._head]
-        if len(length) and (int(length.max()) > _LAST_BYTE or int(length.min()) < column_count + 1):
-            raise UnsupportedLayoutError
-        width = -(-column_count // 8) * 8
-        types = self._windows(self._head + 1, width)
-        if not len(types):
-            return types, [None] * column_count
-        # Eight columns at a time: which bits any row has set, and in which the rows differ.
-        words = types.view(np.uint64).T
-        seen = np.array([np.bitwise_or.reduce(word) for word in words]).view(np.uint8)
-        varied = np.array([np.bitwise_or.reduce(word ^ word[0]) for word in words]).view(np.uint8)
-        certain = column_count - 1 if long_last else column_count
-        if int(seen[:certain].max(initial=0)) > _LAST_BYTE:
-            raise UnsupportedLayoutError
-        first = types[0].tolist()
-        return types, [None if varied[i] else first[i] for i in range(column_count)]
+    def _shared_types(self, column_count: int) -> list[int | None]:
+        """Of each column the serial type that all rows share, or None."""
+        if not len(self._headers):
+            return [None] * column_count
+        words = self._headers.view(np.uint64).T
+        varied = np.array([np.bitwise_or.reduce(word ^ word[0]) for word in words]).view(np.uint8).tolist()
+        first = self._headers[0].tolist()
+        return [None if varied[i] else first[i] for i in range(1, column_count + 1)]
 
     def _windows(self, at: Int64Column, width: int) -> Bytes:
         """The ``width`` bytes at each position, one row each."""
@@ -156,7 +173,9 @@ class Records:
         layouts = self._layouts(max(wanted, default=0))
         if layouts is None:
             return {
-                place: (floats if wanted[place] else integers)(types, self._words_at(at))
+                place: (floats if wanted[place] else integers)(
+                    types, self._words_at(at, ">i8").astype(np.int64)
+                )
                 for place, types, at in self.values()
                 if place in wanted
             }
@@ -178,11 +197,11 @@ class Records:
             return None
         key = np.zeros(len(self), np.uint64)
         for number, place in enumerate(varied):
-            key |= self._types[:, place].astype(np.uint64) << np.uint64(8 * number)
+            key |= self._headers[:, 1 + place].astype(np.uint64) << np.uint64(8 * number)
         groups = few_groups(key, _MOST_LAYOUTS)
         if groups is None:
             return None
-        return [(rows, self._types[rows[0], : last + 1].tolist()) for rows in groups]
+        return [(rows, self._headers[rows[0], 1 : last + 2].tolist()) for rows in groups]
 
     def _uniform(self, rows: Rows, types: list[int], wanted: dict[int, bool]) -> dict[int, ColumnBatch]:
         """Columns of ``rows``, all of whose values lie at the same distance from the begin of the record."""
@@ -200,7 +219,7 @@ class Records:
         at = self._body.astype(np.int64)
         last = len(self._kinds) - 1
         for place, kind in enumerate(self._kinds):
-            types = np.ascontiguousarray(self._types[:, place])
+            types = np.ascontiguousarray(self._headers[:, 1 + place])
             yield place, types, at
             if place < last and len(types):
                 at = at + (int(WIDTHS[kind]) if kind is not None else WIDTHS[types])
@@ -209,10 +228,30 @@ class Records:
         """Whether the column stands for the row id, which then is not stored a second time."""
         return self._kinds[place] == NULL or not len(self)
 
-    def text_key(self, rows: Int64Column, at: Int64Column, words: int) -> tuple[NDArray[np.uint64], ...]:
-        """The first ``words`` times eight bytes at ``at[rows]``, as big-endian numbers."""
-        return tuple(self._words_at(at[rows] + 8 * i).view(np.uint64) for i in range(words))
-
-    def _words_at(self, at: Int64Column) -> Int64Column:
+    def text_words(self, at: Int64Column, words: int) -> NDArray[np.uint64]:
+        """The ``words`` times eight bytes at each position as big-endian numbers, shape (n, words)."""
         # A value may end at the end of its page; the window there reaches into the next page or padding.
-        return self._windows(at, 8).view(">i8").reshape(-1).astype(np.int64)
+        return self._windows(at, 8 * words).view(">u8").astype(np.uint64)
+
+    def _words_at(self, at: Int64Column, kind: str) -> NDArray[Any]:
+        return self._windows(at, 8).view(kind).reshape(-1)
+
+
+def _varints(words: NDArray[np.uint64], length: Int64Column) -> Int64Column:
+    """The values of the varints of ``length`` bytes with which each little-endian word begins."""
+    shortest, longest = int(length.min(initial=1)), int(length.max(initial=1))
+    signed = words.view(np.int64)
+    value: Int64Column = signed & np.int64(0x7F)
+    for number in range(1, longest):
+        rows = slice(None) if number < shortest else np.flatnonzero(length > number)
+        value[rows] = (value[rows] << 7) | ((signed[rows] >> (8 * number)) & 0x7F)
+    return value
+
+
+def _bytes_up_to_first(bits: NDArray[np.uint64]) -> Int64Column:
+    """Bytes up to and with the one that holds the lowest of ``bits``; 8 where there is none."""
+    through = bits ^ (bits - _ONE)
+    through &= _LOWEST_BITS
+    through *= _LOWEST_BITS  # their sum stands in the highest byte
+    through >>= np.uint64(56)
+    return through.view(np.int64)
