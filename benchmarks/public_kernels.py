@@ -32,6 +32,7 @@ from rpl_optimize.source_meaning.judge import MeaningJudge
 from rpl_optimize.source_meaning.reading import CompilerReading
 from rpl_optimize.transform import apply_edits, collect_offers
 from rpl_transforms.plugin import rpl_transformations
+from rpl_transforms.resource_screen import BuildCompiler, NotCompiled
 from rpl_transforms.source_file import read_source_file
 
 _SUFFIXES = (".cu", ".hip", ".cpp", ".cc")
@@ -60,7 +61,8 @@ class Judged:
         self._judge = MeaningJudge(front_end, self.text)
         self.reading = CompilerReading(front_end, self.text, self._judge.original)
         self._architecture = architecture
-        self._built: CodeObject | str | None = None
+        self._built: CodeObject | NotCompiled | None = None
+        self._compiler = BuildCompiler(self.reading, architecture.name)
 
     def outcome(self, kernel: str, transformations: Sequence[InstalledTransformation], name: str) -> Outcome:
         """The first candidate of each transformation that passes everything, or why none does."""
@@ -95,11 +97,11 @@ class Judged:
         if refusal is not None:
             return refusal
         if self._built is None:
-            self._built = self.reading.compiled(self.text, self._architecture.name)
-        built = self.reading.compiled(after, self._architecture.name)
-        for one in (self._built, built):
-            if isinstance(one, str):
-                return GuardVerdict("compiles", False, one)
+            self._built = self._compiler.compile(self.text)
+        built = self._compiler.compile(after)
+        for side in (self._built, built):
+            if isinstance(side, NotCompiled):
+                return GuardVerdict("compiles", False, side.reason)
         assert candidate.kernel is not None
         most = candidate.workgroup_limit
         parts = guard_binary(

@@ -169,7 +169,7 @@ def test_texts_of_pages_of_the_documentation_exist():
     ("kind", "name", "package"),
     [
         ("commands", "demo", "rocm-perf-lab"),
-        ("devices", "gfx942-emu", "rpl-emu"),
+        ("devices", "gfx942-emu", "rpl-emu[profile]"),
         ("devices", "mi355x", "rpl-gfx950"),
     ],
 )

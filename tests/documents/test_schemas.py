@@ -14,7 +14,7 @@ from rpl_analysis.contracts.profile import ProfileDocument
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 DOCUMENT_NAMES = (
     *("analysis", "autotune", "compare", "comparison", "dag", "history"),
-    *("optimize", "profile", "ranks", "roofline", "run", "search-space", "what-if"),
+    *("optimize", "profile", "ranks", "roofline", "run", "search-space", "selftest", "what-if"),
 )
 
 

@@ -112,7 +112,12 @@ class BuildCompiler:
     def compile(self, text: bytes) -> CodeObject | NotCompiled:
         """Of ``text`` in place of the source."""
         built = self.reading.compiled(text, self.architecture)
-        return NotCompiled(built) if isinstance(built, str) else built
+        if isinstance(built, str):
+            return NotCompiled(built)
+        try:
+            return code_objects_from(built, "compiled kernel")[0]
+        except RplError as error:
+            return NotCompiled(f"it is no code object: {error}")
 
 
 @frozen

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_codeobject.values import CodeObject
     from rpl_optimize.interfaces.transformation import GuardVerdict
 
 __all__ = ["Launch", "SourceReading", "Store"]
@@ -85,8 +84,8 @@ class SourceReading(ABC):
         """
 
     @abstractmethod
-    def compiled(self, text: bytes, architecture: str) -> CodeObject | str:
-        """The device code that the user's compiler makes of ``text`` in place of the source, or why none.
+    def compiled(self, text: bytes, architecture: str) -> bytes | str:
+        """The code object that the user's compiler makes of ``text`` in place of the source, or why none.
 
         By the options of the build; ``architecture`` is used where they name none.
         """

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
-from rpl_codeobject.reading.read import code_objects_from
-from rpl_codeobject.values import CodeObject
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_optimize.interfaces.source_reading import Launch, SourceReading, Store
 from rpl_optimize.interfaces.transformation import GuardVerdict
@@ -91,7 +89,7 @@ class CompilerReading(SourceReading):
         unit = self.parsed()
         return unit if isinstance(unit, str) else streamed_stores(unit, kernel)
 
-    def compiled(self, text: bytes, architecture: str) -> CodeObject | str:
+    def compiled(self, text: bytes, architecture: str) -> bytes | str:
         if isinstance(self.front_end, str):
             return self.front_end
         named = any(word.startswith("--offload-arch") for word in self.front_end.words)
@@ -101,13 +99,13 @@ class CompilerReading(SourceReading):
             with self.front_end.reading(text, preamble) as one:
                 built = one.scratch / "code"
                 one.run("device", *target, "-c", "--no-gpu-bundle-output", "-o", str(built))
-                return code_objects_from(built.read_bytes(), "compiled kernel")[0]
+                return built.read_bytes()
         except NotJudgedError as error:
             return str(error)
         except InterruptedRunError:
             raise
         except (OSError, RplError) as error:
-            return f"it is no code object: {error}"
+            return f"it was not compiled: {error}"
 
     def _guard(self, name: str, problem: Callable[[Unit], str | None], passed: str) -> GuardVerdict:
         unit = self.parsed()
