@@ -131,7 +131,7 @@ OPENINGS = {
     "plugins/rpl_optimize/src/rpl_optimize/source_meaning/reading.py:CompilerReading.macros": OWN,
     "plugins/rpl_optimize/src/rpl_optimize/source_meaning/syntax_dump.py:SyntaxDump.__init__": OWN,
     "plugins/rpl_optimize/src/rpl_optimize/transform.py:read_source": "MAX_SOURCE_BYTES",
-    "plugins/rpl_pcsampling/src/rpl_pcsampling/reading/json_file.py:holds_samples": "_MOST_BEFORE_BYTES",
+    "plugins/rpl_pcsampling/src/rpl_pcsampling/reading.py:holds_samples": "_MOST_BEFORE_BYTES",
     "plugins/rpl_report/src/rpl_report/cli/docs.py:_title": INSTALLED,
     "plugins/rpl_report/src/rpl_report/cli/docs.py:docs": INSTALLED,
     "plugins/rpl_report/src/rpl_report/html/page.py:load_assets": INSTALLED,

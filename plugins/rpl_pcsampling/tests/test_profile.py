@@ -115,7 +115,7 @@ def test_what_goes_wrong_costs_the_samples_only(rpl_cli, tmp_path, monkeypatch, 
 
 def test_devices_that_amd_does_not_list_are_refused_before_anything_runs():
     from rpl_core.errors import MissingError
-    from rpl_pcsampling.collecting.request import SamplingRequest, require_support
+    from rpl_pcsampling.collecting import SamplingRequest, require_support
     from rpl_pcsampling.samples import Method
 
     stochastic = SamplingRequest(Method.STOCHASTIC, 256)

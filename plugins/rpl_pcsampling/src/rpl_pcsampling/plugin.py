@@ -21,7 +21,7 @@ RPL_API = 2
 
 @hookimpl
 def rpl_collectors(config: Mapping[str, Any]) -> tuple[Collector, ...]:
-    from rpl_pcsampling.collecting.collector import PcSampleCollector
+    from rpl_pcsampling.collecting import PcSampleCollector
 
     executable = config.get("plugins.rocprofv3.executable")
     return (PcSampleCollector(None if executable is None else str(executable)),)
@@ -43,7 +43,7 @@ def rpl_analyzers() -> tuple[Analyzer, ...]:
 
 @hookimpl
 def rpl_documents() -> tuple[DocumentSection, ...]:
-    from rpl_pcsampling.document_section import SamplesInProfile
+    from rpl_pcsampling.facts import SamplesInProfile
 
     return (SamplesInProfile(),)
 

@@ -35,9 +35,8 @@ class PcSampleReader(Reader):
         likely = [path for path in files if path.name.endswith((".csv", ".csv.gz", ".json", ".json.gz"))]
         if not likely:
             return ()
-        from rpl_pcsampling.collecting.stated import stated_beside
-        from rpl_pcsampling.reading.csv_file import companions, is_sample_table
-        from rpl_pcsampling.reading.json_file import holds_samples
+        from rpl_pcsampling.collecting import stated_beside
+        from rpl_pcsampling.reading import companions, holds_samples, is_sample_table
 
         tables = [path for path in likely if is_sample_table(path)]
         sets = []
@@ -50,9 +49,8 @@ class PcSampleReader(Reader):
         return [attrs.evolve(one, paths=(*one.paths, *stated_beside(one.paths[0], likely))) for one in sets]
 
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
-        from rpl_pcsampling.collecting.stated import read_interval
-        from rpl_pcsampling.reading.csv_file import kernel_names, read_csv
-        from rpl_pcsampling.reading.json_file import read_json
+        from rpl_pcsampling.collecting import read_interval
+        from rpl_pcsampling.reading import kernel_names, read_csv, read_json
         from rpl_rocprofv3.readers.findings import Findings
         from rpl_rocprofv3.readers.trace.parts import mark_beside, origin_of
 
@@ -81,7 +79,7 @@ def _trace(inputs: InputSet, samples: PcSamples) -> Trace:
 
     from rpl_core.model.diagnostic import Diagnostic
     from rpl_core.model.trace import Dispatches, LaunchShapes, Trace, TraceRole, TraceSource
-    from rpl_pcsampling.collecting.stated import STATED
+    from rpl_pcsampling.collecting import STATED
 
     own = [path for path in inputs.paths if path.name != STATED]  # it belongs to all processes of the pass
     index, number = np.zeros(0, np.int32), np.zeros(0, np.int64)

@@ -1,13 +1,16 @@
-"""The collector of PC samples: one more run of the application under rocprofv3."""
+"""One more run of the application under rocprofv3, which samples program counters."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_core.errors import BadDataError, MissingError, UsageError
+from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
+from rpl_core.files.atomic import write_atomic
+from rpl_core.files.bounded import parse_json, read_regular
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
@@ -15,23 +18,156 @@ from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.launch import require_program
 from rpl_core.process.outcome import ApplicationExitError, process_findings
 from rpl_core.process.storage import make_directory
-from rpl_pcsampling.collecting.request import RISK, asked_for, require_support, sampling_command
-from rpl_pcsampling.collecting.stated import write_stated
-from rpl_pcsampling.options import PC_TIMEOUT
-from rpl_pcsampling.reading.json_file import holds_samples
+from rpl_core.values import frozen
+from rpl_pcsampling.options import PC_INTERVAL, PC_SAMPLING, PC_TIMEOUT
+from rpl_pcsampling.reading import holds_samples
+from rpl_pcsampling.samples import Method
 from rpl_rocprofv3.collector.passes import prepare_directory, with_directory
 from rpl_rocprofv3.collector.tool import profiling_environment, require_rocprofv3
 from rpl_rocprofv3.options import ROCPROF
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     from rpl_core.errors import RplError
     from rpl_core.interfaces.collector import CollectRequest, FollowUpRequest, LineSink
     from rpl_core.interfaces.options import Options
-    from rpl_pcsampling.collecting.request import SamplingRequest
 
-__all__ = ["PcSampleCollector"]
+# What a pass was asked to sample, written beside its files: rocprofv3 does not write the interval down.
+
+STATED = "rpl_pc_sampling.json"
+_LARGEST_BYTES = 4096
+
+
+def write_stated(directory: Path, method: str, unit: str, interval: int) -> Path:
+    """Raises ``OSError`` as any writing."""
+    path = directory / STATED
+    write_atomic(path, json.dumps({"method": method, "unit": unit, "interval": interval}) + "\n")
+    return path
+
+
+def stated_beside(path: Path, files: Iterable[Path]) -> list[Path]:
+    """The statement in the folder of ``path``, if it is among ``files``."""
+    return [other for other in files if other.name == STATED and other.parent == path.parent]
+
+
+def read_interval(files: Iterable[Path]) -> int | None:
+    """The interval that a statement among ``files`` names; ``None`` without one, or for a damaged one."""
+    for path in files:
+        if path.name == STATED:
+            try:
+                content = parse_json(read_regular(path, _LARGEST_BYTES), path)
+            except RplError:
+                return None
+            interval = content.get("interval") if isinstance(content, dict) else None
+            return interval if type(interval) is int and interval > 0 else None
+    return None
+
+
+# What may be asked of rocprofv3's PC sampling, on which GPUs, and what AMD says about the risk.
+#
+# Sources: rocprofiler-sdk, how-to ``using-pc-sampling.rst`` (supported GPUs, units, intervals) and API
+# reference ``pc_sampling.rst`` (risk acknowledgement), both of 2026.
+
+#: The instruction sets of AMD's table, and what they can do; later ones of the family are taken for able.
+_HOST_TRAP_ONLY = ("gfx90a",)
+_BOTH = ("gfx942", "gfx950")
+_ABLE_FAMILY = re.compile(r"gfx9[0-9a-f]{2,3}")
+_SMALLEST_CYCLES, _LARGEST_CYCLES = 256, 1 << 31
+#: Of AMD's example; and chosen: AMD's example of 1 us interrupts every wave a million times a second.
+_DEFAULT_CYCLES, _DEFAULT_US = 1 << 20, 100
+
+RISK = (
+    "PC sampling is a beta of AMD, which warns that it may freeze the hardware, so that only a cold restart "
+    "(power off and on) helps"
+)
+
+
+@frozen
+class SamplingRequest:
+    """``interval`` is in cycles for stochastic sampling and in microseconds for host-trap."""
+
+    method: Method
+    interval: int
+
+    @property
+    def unit(self) -> str:
+        """As rocprofv3 calls it."""
+        return "cycles" if self.method is Method.STOCHASTIC else "time"
+
+    def __str__(self) -> str:
+        if self.method is Method.STOCHASTIC:
+            return f"stochastic, every {self.interval} cycles"
+        return f"host-trap, every {self.interval} us"
+
+
+def asked_for(options: Options) -> SamplingRequest | None:
+    """The request in ``options``, or ``None``. Raises ``UsageError`` for an interval that can't be."""
+    name, interval = options[PC_SAMPLING], options[PC_INTERVAL]
+    if name is None:
+        return None
+    if name == "host-trap":
+        return SamplingRequest(Method.HOST_TRAP, interval or _DEFAULT_US)
+    cycles = interval or _DEFAULT_CYCLES
+    if cycles & (cycles - 1) or not _SMALLEST_CYCLES <= cycles <= _LARGEST_CYCLES:
+        below = max(_SMALLEST_CYCLES, min(_LARGEST_CYCLES, 1 << (cycles.bit_length() - 1)))
+        raise UsageError(
+            f"--pc-interval {cycles} can't be: stochastic sampling takes a power of two from "
+            f"{_SMALLEST_CYCLES} to {_LARGEST_CYCLES} cycles",
+            next_step=f"for example --pc-interval {below}",
+        )
+    return SamplingRequest(Method.STOCHASTIC, cycles)
+
+
+def require_support(request: SamplingRequest, architecture: str | None) -> None:
+    """Raise ``MissingError`` for a GPU that can't be sampled so; an unknown one is left to rocprofv3."""
+    if architecture is None or architecture in _BOTH:
+        return
+    if architecture in _HOST_TRAP_ONLY:
+        if request.method is Method.HOST_TRAP:
+            return
+        raise MissingError(
+            f"{architecture} has no stochastic PC sampling, which came with {_BOTH[0]}",
+            next_step="use --pc-sampling host-trap",
+        )
+    if architecture < _BOTH[0] or not _ABLE_FAMILY.fullmatch(architecture):
+        raise MissingError(
+            f"AMD lists no PC sampling for {architecture}",
+            cause=f"it is for {', '.join((*_HOST_TRAP_ONLY, *_BOTH))}",
+            next_step="`rocprofv3 -L` shows what this machine can do",
+        )
+
+
+def sampling_command(
+    executable: Path, request: SamplingRequest, application: Sequence[str], directory: str
+) -> tuple[str, ...]:
+    """The whole command. JSON, because it alone says where in the code a sample is.
+
+    The kernel trace beside it names dispatches; its times are not used.
+    """
+    return (
+        str(executable),
+        "--pc-sampling-beta-enabled",
+        "--pc-sampling-method",
+        request.method.value,
+        "--pc-sampling-unit",
+        request.unit,
+        "--pc-sampling-interval",
+        str(request.interval),
+        "--kernel-trace",
+        "--output-format",
+        "json",
+        "-d",
+        directory,
+        "-o",
+        "pcs_%pid%",
+        "--",
+        *application,
+    )
+
+
+# The collector of PC samples: one more run of the application under rocprofv3.
 
 _DIRECTORY = "{directory}"
 _LOG_FOLDER = Path("artifacts") / "logs"

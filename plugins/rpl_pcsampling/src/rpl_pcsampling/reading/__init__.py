@@ -1,1 +1,0 @@
-"""PC samples in the files of rocprofv3: CSV tables and results JSON."""
