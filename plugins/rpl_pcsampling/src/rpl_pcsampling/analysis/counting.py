@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 # How far the share of an instruction may be from what infinitely many samples would show.
 #
-# The interval is Wilson's score interval at 95 % (E. B. Wilson, JASA 22 (1927) 209-212; recommended for small
-# numbers by Brown, Cai and DasGupta, Statistical Science 16 (2001) 101-133), with the number of samples
-# replaced by the effective one. Samples that compute units take at one moment are not independent: waves of
-# one kernel run in step. So each timestamp is a cluster. The variance of a share over clusters is that of a ratio
-# (Cochran, Sampling Techniques, 3rd ed. 1977, chapter 3 on proportions in clusters), its quotient to the
-# variance of independent samples the design effect (Kish, Survey Sampling, 1965), and the effective number is
-# samples / design effect (Dean and Pagano, J. Survey Statistics and Methodology 3 (2015) 484-503). A design
-# effect below 1 counts as 1.
+# The interval is Wilson's score interval at 95 % (E. B. Wilson, JASA 22 (1927) 209-212; recommended for
+# small numbers by Brown, Cai and DasGupta, Statistical Science 16 (2001) 101-133), with the number of
+# samples replaced by the effective one. Samples that compute units take at one moment are not independent:
+# waves of one kernel run in step. So each timestamp is a cluster. The variance of a share over clusters is
+# that of a ratio (Cochran, Sampling Techniques, 3rd ed. 1977, chapter 3 on proportions in clusters), its
+# quotient to the variance of independent samples the design effect (Kish, Survey Sampling, 1965), and the
+# effective number is samples / design effect (Dean and Pagano, J. Survey Statistics and Methodology 3
+# (2015) 484-503). A design effect below 1 counts as 1.
 #
 # Not covered: kernels that behave otherwise in other launches or on other inputs.
 
