@@ -37,6 +37,7 @@ OWN_DISTRIBUTIONS = frozenset(
         "7635ceb38a817b6a",
         "7b90cba173f80db3",
         "8224b19896a3b5c6",
+        "8ee1ea2757fbce2c",
         "91373725f975b21e",
         "9a20d75c981464ce",
         "a649b84a8b623fdb",

@@ -31,6 +31,7 @@ NAMING = {
     "plugins.disabled": '["report"]',
     "plugins.rocprofv3.executable": '"/evil/rocprofv3"',
     "plugins.att.library-path": '"/evil/lib"',
+    "plugins.llm-unroll.llm-client": '"evil"',
     "plugins.llm-unroll.base-url": '"http://evil.example/v1"',
     "plugins.optimize.keep-variables": '["EVIL_TOKEN"]',
     "plugins.nobody-knows.this": '"/evil/anything"',

@@ -63,6 +63,7 @@ class Junk(Proposer):
 
 class NeverBuilds:
     summary = "fails"
+    keep_command = False
 
     def build(self, text, directory, original=None):
         return BuildFailure(commands=(("cc",),), reason=text.decode().splitlines()[0], log=None, wall_s=0.0)

@@ -138,6 +138,11 @@ def compare_inputs(capture: Capture, request: InputsRequest) -> InputsResult:
                 cause=broke.cause,
                 next_step="nothing is known of the inputs behind it; please report the emulator's defect",
             )
+        elif (refused := next(_refusals(answers), None)) is not None:
+            # How the launch would have ended is not known, so the input and those behind it say nothing.
+            number, why = refused
+            answers = answers[:number]
+            failure = Failure(ReplayError.UNSUPPORTED, f"{why}, at this input: {request.inputs[number].name}")
         elif last is None and not answers:
             failure = Failure(ReplayError.TIME_LIMIT, "no input was compared in time")
         reached = {"instructions": 0, "of": 0} if last is None else last["b_unreached"]
@@ -217,6 +222,14 @@ def _call(words: Sequence[str], seconds: float | None) -> tuple[list[Any], RplEr
     if not lines:
         raise broke
     return lines, broke
+
+
+def _refusals(answers: Sequence[Any]) -> Iterator[tuple[int, str]]:
+    """Where a launch reached what the emulator does not offer, and what that is."""
+    for number, told in enumerate(answers):
+        for end in (told["a"], told.get("b")):
+            if end is not None and end["outcome"] == "not_offered":
+                yield number, end["reason"]
 
 
 def _answer(told: Any, folder: Path) -> InputAnswer:
