@@ -172,10 +172,10 @@ def idle_calls(played: Played, group: Group) -> dict[str | None, int]:
     return {name: time for name, time in found.items() if time}
 
 
-def breakdown(played: Played, group: Group, *, redundant: bool = False) -> dict[str, int]:
+def breakdown(played: Played, group: Group, *, redundant: bool | frozenset[int] = False) -> dict[str, int]:
     """What the makespan went by: from the last end back to what released it, and so on: section 3.4.
 
-    ``redundant``: waits for what the thread had waited for before count too.
+    ``redundant``: waits for what the thread had waited for before count too, all of them or those calls.
     """
     found = dict.fromkeys(("kernel_ns", "copy_ns", "launch_gap_ns", "host_gap_ns", "sync_wait_ns"), 0)
     calls = played.recording.calls
@@ -262,7 +262,7 @@ def _last_end(played: Played, work: Iterable[int]) -> int:
     return max((played.work[i].end_ns for i in work), default=0)
 
 
-def _waits_before(played: Played, call: int, *, redundant: bool) -> list[HostWait]:
+def _waits_before(played: Played, call: int, *, redundant: bool | frozenset[int]) -> list[HostWait]:
     """The waits that the thread of a call had come back from, in order.
 
     Those for what it had waited for before tell it nothing: they come with ``redundant`` only.
@@ -271,14 +271,15 @@ def _waits_before(played: Played, call: int, *, redundant: bool) -> list[HostWai
     found: list[HostWait] = []
     known: frozenset[int] = frozenset()
     for wait in sorted(played.waits, key=lambda wait: wait.call):
-        brings = wait.awaited if redundant else wait.awaited - known
+        counts = redundant if isinstance(redundant, bool) else wait.call in redundant
+        brings = wait.awaited if counts else wait.awaited - known
         if _same_thread(calls[wait.call], calls[call]) and wait.call < call and brings:
             found.append(wait)
             known |= wait.awaited
     return found
 
 
-def _waits_first_met(played: Played, piece: int, *, redundant: bool) -> list[HostWait]:
+def _waits_first_met(played: Played, piece: int, *, redundant: bool | frozenset[int]) -> list[HostWait]:
     """The waits before a piece of work; none if its thread put other work into its stream since the last."""
     waits = _waits_before(played, played.work[piece].call, redundant=redundant)
     if not waits:
