@@ -97,7 +97,8 @@ def _check_loads(answer: _Answer) -> None:
         _check_busy(answer, load, work)
         assert load.makespan_ns == figures.busy(played, work).makespan_ns
         assert load.critical_path_ns == figures.longest_ns(played, work, answer.duration)
-        assert {part.name: part.idle_ns for part in load.idle_calls} == figures.idle_calls(played, work)
+        by_call = {part.name: part.idle_ns for part in load.idle_calls}
+        assert by_call in [figures.idle_calls(played, group) for group in (work, work[::-1])]
         of_gpus = [[i for i in work if recorded.work[i].gpu == gpu] for gpu in agents]
         overlap = load.total_ns - sum(figures.busy(played, own).busy_ns for own in of_gpus)
         assert load.overlap_ns == overlap
@@ -127,16 +128,17 @@ def _check_busy(answer: _Answer, load: Any, work: list[int]) -> None:
     assert (load.kernel_ns, load.copy_ns, load.total_ns) == (busy.kernel_ns, busy.copy_ns, busy.total_ns)
     assert load.busy_ns == busy.busy_ns
     assert load.idle_ns == busy.makespan_ns - busy.busy_ns
-    _check_parts(load.idle, [figures.idle(answer.played, work, redundant=both) for both in (False, True)])
+    # Of work that began at once either may count as what ended the idle time.
+    ends = [(both, group) for both in (False, True) for group in (work, work[::-1])]
+    _check_parts(load.idle, [figures.idle(answer.played, group, redundant=both) for both, group in ends])
 
 
 def _check_parts(found: Any, answers: list[dict[str, int]]) -> None:
     """A wait for what had been waited for before may count as the host's time or as a wait."""
-    least, most = answers
     for name, value in attrs.asdict(found).items():
-        ends = least.get(name, 0), most.get(name, 0)
+        ends = [answer.get(name, 0) for answer in answers]
         assert min(ends) <= value <= max(ends), (name, found, answers)
-    assert sum(attrs.astuple(found)) == sum(least.values())
+    assert sum(attrs.astuple(found)) == sum(answers[0].values())
 
 
 def _check_path(answer: _Answer) -> None:
@@ -395,7 +397,7 @@ def test_every_field_is_what_the_simulator_knows(first: int) -> None:
 @pytest.mark.parametrize("first", range(1_000, 11_000, 1_000))
 def test_the_same_of_ten_thousand_programs(first: int) -> None:
     for seed, played in _programs(first, 1_000):
-        _check(seed, played, order_alone=seed % 3 > 0)  # what is computed on the graph takes most of the time
+        _check(seed, played, order_alone=seed % 6 > 0)  # what is computed on the graph takes most of the time
 
 
 @pytest.mark.parametrize("apart", [1, 2**24])

@@ -191,9 +191,8 @@ def breakdown(played: Played, group: Group, *, redundant: bool | frozenset[int] 
         waits = _waits_first_met(played, piece, redundant=redundant)
         if not waits or since > launched_ns:
             host_ns = max(min(launched_ns, work.begin_ns) - since, 0)
-            found["sync_wait_ns" if work.released_by in _OTHERS else "launch_gap_ns"] += (
-                work.begin_ns - since - host_ns
-            )
+            others = work.released_by in _OTHERS and not host_ns  # else it was over before the call
+            found["sync_wait_ns" if others else "launch_gap_ns"] += work.begin_ns - since - host_ns
             found["host_gap_ns"] += host_ns
             piece = last
             continue

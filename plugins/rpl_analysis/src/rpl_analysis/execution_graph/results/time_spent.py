@@ -70,7 +70,8 @@ def break_down(solved: SolvedDomain, path: CriticalPath) -> BreakdownPart:
         copy_ns += int(execution[own][is_copy].sum())
         kernel_ns += int(execution[own][~is_copy & (symbol != NO_SYMBOL)].sum())
         host = _host_part(submitted[own], path.wait_ns[block])
-        held = waits[block] | (symbol == NO_SYMBOL)
+        # What was over before the call held nothing back: behind a part of the host comes the launch.
+        held = (waits[block] & (host == 0)) | (symbol == NO_SYMBOL)
         host_ns += int(host.sum())
         held_ns += int(path.wait_ns[block][held].sum() - host[held].sum())
     return BreakdownPart(
