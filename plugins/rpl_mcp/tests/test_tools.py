@@ -203,5 +203,6 @@ def test_nothing_is_left_when_the_server_ends(root, how):
         assert server.wait(timeout=120) == (130 if how == "signal" else 0)
     finally:
         server.kill()
-        server.communicate()
+        with server:  # its pipes are closed, and it is waited for
+            pass
     assert not is_alive(int((root / "pid").read_text()))
