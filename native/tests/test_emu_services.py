@@ -52,6 +52,7 @@ def test_a_kernel_prints_asserts_and_allocates(run, rocm_runtime, hip_program, l
     assert run(runtime, program, "heap").stdout == "wrong 0\n"
 
 
+@pytest.mark.long
 def test_all_workgroups_of_a_cooperative_launch_meet(run, hip_runtime, rocm_runtime, hip_program):
     """They count in memory; HIP 5.7 sets up the GPU's own barrier, too (DS_GWS_INIT)."""
     for runtime in (hip_runtime, rocm_runtime(*FORKY)):

@@ -515,7 +515,7 @@ Program LoadedObject::decode(const Kernel& kernel, const Decoder& decoder) const
     const Instruction& i = program.code[at];
     if (!i.run || i.target == 0) continue;
     const int64_t to = static_cast<int64_t>(at) + i.target;
-    if (to < 0 || to >= static_cast<int64_t>(words)) decoder.leave_out(program, at, "a branch to where there is no code: " + program.texts[at]);
+    if (to < 0 || to >= static_cast<int64_t>(words)) Decoder::leave_out(program, at, "a branch to where there is no code: " + program.texts[at]);
   }
   for (Instruction& i : program.code)
     if (!i.run) {

@@ -237,7 +237,10 @@ void count_lanes(Wave& w, const Instruction& i) {
   const u64 exec = w.exec(), place = (w.s[kM0] & 0xffff) + static_cast<u64>(i.offset);
   if (exec == 0) return;
   const auto lane = static_cast<unsigned>(std::countr_zero(exec));
-  if (place + 4 > w.group->lds_bytes) return w.fault(place, lane, true, "outside of the workgroup's LDS");
+  if (place + 4 > w.group->lds_bytes) {
+    w.fault(place, lane, true, "outside of the workgroup's LDS");
+    return;
+  }
   if (w.group->shadow) w.group->shadow->access(w, i, lane, place, 4, true, true, true);
   if (w.memory_count) w.memory_count[&i - w.code].bytes += 4;
   u32 old = 0;

@@ -270,7 +270,10 @@ inline void put_in_lds(Wave& w, const Instruction& i, uint64_t inside, const Val
   for (uint64_t rest = w.exec(); rest != 0; rest &= rest - 1) {
     const auto j = static_cast<unsigned>(std::countr_zero(rest));
     const uint64_t place = begin + uint64_t{4} * j;
-    if (place + 4 > w.group->lds_bytes) return w.fault(place, j, true, "outside of the workgroup's LDS");
+    if (place + 4 > w.group->lds_bytes) {
+      w.fault(place, j, true, "outside of the workgroup's LDS");
+      return;
+    }
     if (w.group->shadow) w.group->shadow->access(w, i, j, place, 4, true, false, true);
     const uint32_t word = inside >> j & 1 ? value(j) : 0;
     std::memcpy(w.group->lds + place, &word, 4);

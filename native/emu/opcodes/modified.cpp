@@ -106,8 +106,14 @@ void run_rounded(Wave& w, const Changes& c, const Instruction& plain) {
   constexpr int kDirections[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
   const u32 single = w.mode & 3, twice = w.mode >> 2 & 3;
   const u32 wanted = c.round == 'f' ? single : twice;
-  if (c.round != 'f' && c.round != 'F' && (single | twice) != 0) return w.refuse("halves, or a conversion of floats, rounded otherwise than to the nearest, which is not offered");
-  if (wanted == 0) return plain.run(w, plain);
+  if (c.round != 'f' && c.round != 'F' && (single | twice) != 0) {
+    w.refuse("halves, or a conversion of floats, rounded otherwise than to the nearest, which is not offered");
+    return;
+  }
+  if (wanted == 0) {
+    plain.run(w, plain);
+    return;
+  }
   const int before = std::fegetround();
   std::fesetround(kDirections[wanted]);
   plain.run(w, plain);

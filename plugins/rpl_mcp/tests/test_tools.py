@@ -53,6 +53,7 @@ def texts_of(value):
             yield from texts_of(list(inner) if isinstance(inner, tuple) else inner)
 
 
+@pytest.mark.long
 def test_an_agent_measures_and_reads(act, root):
     async def talk(agent):
         before = (await agent.client.list_tools()).model_dump_json()

@@ -90,6 +90,7 @@ def test_hostile_kernels_are_refused(rpl_require, tmp_path):
     assert all(one.edits == () for one in offered.values())
 
 
+@pytest.mark.long
 def test_harmless_twins_are_offered_pass_the_judge_and_keep_their_results(rpl_require, tmp_path):
     text = _text(_HARMLESS)
     reading = _read(rpl_require, tmp_path, text)
