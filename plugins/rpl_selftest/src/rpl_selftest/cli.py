@@ -36,7 +36,7 @@ _QUICK_COMMAND_S, _FULL_COMMAND_S = 60.0, 300.0
     "--programs",
     type=_FILE,
     metavar="DIR",
-    help="known_work and known_work.hsaco, built already; also capture/.",
+    help="Programs built already: known_work, and those of the testbed; also capture/.",
 )
 @click.option(
     "--time-limit", type=click.FloatRange(0, min_open=True), metavar="S", help="Seconds for one command."
@@ -57,7 +57,7 @@ def selftest(
 ) -> int:
     """Check rpl on this machine: each line is confirmed, refuted or not possible.
 
-    A small program of known work is built by hipcc, recorded, captured and replayed. The folder gets a page,
+    Programs of known work are built by hipcc, recorded, captured and replayed. The folder gets a page,
     selftest.json, and selftest.tar.gz to send back, without environment, host name or user.
 
     \b
