@@ -135,6 +135,7 @@ def test_the_plugin_of_each_kind_is_built_installed_and_works_as_printed(page, s
         "optimize",
         "autotune",
         "vmreplay",
+        "llm-unroll",
     )
     shell.environment["RPL_LOAD_PLUGINS"] = ",".join([*(f"rpl-{name}" for name in needed), distribution])
     assert play(text, shell) >= 2
