@@ -43,7 +43,7 @@ def rpl_analyzers() -> tuple[Analyzer, ...]:
 
 @hookimpl
 def rpl_documents() -> tuple[DocumentSection, ...]:
-    from rpl_pcsampling.facts import SamplesInProfile
+    from rpl_pcsampling.document_section import SamplesInProfile
 
     return (SamplesInProfile(),)
 
