@@ -28,9 +28,7 @@ from rpl_rocprofv3.options import ROCPROF
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
 
-    from rpl_core.errors import RplError
     from rpl_core.interfaces.collector import CollectRequest, FollowUpRequest, LineSink
     from rpl_core.interfaces.options import Options
 

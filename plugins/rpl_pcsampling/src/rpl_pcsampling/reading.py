@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from rpl_core.model.origin import Origin
-    from rpl_pcsampling.samples import Position
 
 # Samples as they are read, one by one, until they become columns.
 

@@ -10,7 +10,6 @@ from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from pydantic import BaseModel

@@ -17,12 +17,12 @@ from rpl_pcsampling.facts import PC_SAMPLES, SAMPLED_ISSUE, SAMPLED_STALLS
 from rpl_pcsampling.samples import EXTRA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from rpl_analysis.counters.model import KernelQuantities
     from rpl_core.model.metric import Metric
     from rpl_core.model.recording import Recording
-    from rpl_pcsampling.contract import SampledKernel, StallShare
+    from rpl_pcsampling.contract import StallShare
 
 # What other plugins know of the same kernel: thread trace, emulator counts, counters.
 #

@@ -2,7 +2,7 @@
 idle time of each GPU.
 
 Tracks and names are messages of the perfetto package; slices, of which there are millions, are stamped
-from one message per kind (``VarintStamp`` below).
+from one message per kind (``stamp_messages``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rpl_report.export.perfetto_tracks import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -43,6 +43,11 @@ if TYPE_CHECKING:
     Int64Column = NDArray[np.int64]
 
 _BITS = 7
+
+
+# Protobuf messages by the million: one message laid out by the library, its numbers stamped in as columns. A
+# varint may be longer than it needs to be (protobuf.dev, "Encoding": readers take up to 10 bytes), so all
+# messages of a kind get the same length, and numpy fills in what differs.
 
 
 class Serialisable(Protocol):

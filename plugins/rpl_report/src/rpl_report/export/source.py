@@ -53,6 +53,10 @@ def exported_run(recording: Recording, architecture: Callable[[str], Architectur
     return ExportedRun(work, recording, architecture(recorded.pop()) if len(recorded) == 1 else None)
 
 
+# Viewers draw an interval inside another one as its callee; kernels that run at once are none of each
+# other's, so a lane whose nodes overlap gets more than one track.
+
+
 @frozen(eq=False)
 class WorkTrack:
     """``rows`` of work nodes, ascending by begin, without overlap. ``process`` indexes the trace's."""

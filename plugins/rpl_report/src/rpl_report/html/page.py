@@ -29,7 +29,6 @@ from rpl_report.sections import AnsweredSection, claims_of, html_sections
 from rpl_report.verdict import Entry, Verdict, verdict_of
 
 if TYPE_CHECKING:
-    from rpl_core.interfaces.renderer import RenderRequest
     from rpl_report.html.kernel_identity import KernelNames
 
 #: Before anything is drawn: what only works with a script may take its room.

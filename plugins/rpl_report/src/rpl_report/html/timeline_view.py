@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
-    from markupsafe import Markup
     from numpy.typing import DTypeLike, NDArray
 
     from rpl_report.html.kernel_identity import Colours, KernelNames

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_report.timeline.lanes import LanePieces
-
     Int64Column = NDArray[np.int64]
     from collections.abc import Sequence
     from pathlib import Path
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from rpl_core.ingest.claims import Readers
     from rpl_core.model.trace import Trace
     from rpl_report.timeline.lanes import LaneChoice
-    from rpl_report.timeline.model import Timeline
     from rpl_report.timeline.work import TimedWork
 
 #: Lanes times bins of the finest level, and the fewest bins of a level worth having (chosen for the size

@@ -23,8 +23,6 @@ from rpl_core.values import frozen
 from rpl_rocprofv3.collector.tool import OutputFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rpl_core.model.device import CounterMap
 
 # Split a set of counters into passes that the hardware can hold.

@@ -17,7 +17,7 @@ from rpl_report.html.figures import bytes_per_s
 from rpl_report.html.roofline.roofs import LogAxis, axis_over, level_name, pipe_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from rpl_analysis.contracts.roofline import CeilingsPart, KernelRooflineDoc, LevelPart
     from rpl_report.html.kernel_identity import Colours, KernelNames
@@ -179,6 +179,10 @@ def _cover(label: PointLabel, other: PointLabel) -> bool:
 _LEFT, _RIGHT, WIDTH = 44.0, 756.0, 800.0
 _TOP, _ROW, _LABEL_ROW, _AXIS_ROOM = 10.0, 24.0, 15.0, 40.0
 _SMALLEST, _LARGEST = 5.0, 11.0
+
+
+# A roofline has no place for kernels without floating-point operations: their intensity is 0, and a
+# logarithmic axis has no 0. They stand on an axis of bandwidth, beside the memory ceilings.
 
 
 @frozen

@@ -41,9 +41,7 @@ if TYPE_CHECKING:
 
     from rpl_core.model.trace import ApiCalls, Int32Column, Int64Column, Trace, UInt64Column
     from rpl_rocprofv3.database import Database
-    from rpl_rocprofv3.readers.findings import Findings
     from rpl_rocprofv3.readers.sqlite.integer_columns import IntegerColumns
-    from rpl_rocprofv3.readers.sqlite.tables import Tables
 
 #: RPD does not say on which machine it was recorded; files of one set share a clock
 #: (docs/reference/formats.md, 3).

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_core.model.trace import Int64Column, Trace
+    from rpl_core.model.trace import Int64Column
 
 Handle = TypeVar("Handle", Stream, Queue)
 
