@@ -15,6 +15,7 @@ from typing import Any
 
 import attrs
 import pytest
+from xdist import is_xdist_worker
 
 from rpl_testkit.requirements import absent, require
 
@@ -85,10 +86,14 @@ def hip_runtime(rocm_runtime: Runtime) -> Path:
 
 
 @pytest.fixture(scope="session")
-def programs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Shared by the processes of one run of pytest."""
+def programs_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Shared by the processes of one run of pytest.
+
+    A pytest that a test starts inherits the worker's environment but is no worker: its parent
+    folder is every run's, and holds what older sources made.
+    """
     base = tmp_path_factory.getbasetemp()
-    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "native-programs"
+    return (base.parent if is_xdist_worker(request) else base) / "native-programs"
 
 
 Compile = Callable[[str, "list[str | Path]"], Path]
