@@ -3,15 +3,17 @@
     python tools/mutants/run.py first --seed 40 --count 100   # `make mutants SEED=40`
     python tools/mutants/run.py again --seed 40               # those that survived, after tests were added
     python tools/mutants/run.py report
+    python tools/mutants/run.py map                           # which tests run what; `--limit 20` files now
 
 A seed has one first run, whose outcomes nobody changes afterwards: `runs/seed-40.json`. It goes on where it
 stopped, and is refused when it is over. What `again` finds stands beside it (`later`). Whoever adds tests
 draws by another seed to learn whether they helped. `equivalent` is written in by hand, with the reason.
 
 The changes are those of cosmic-ray's operators. Its own runner starts one command for all of them; here each
-mutant meets the test files of its distribution, those that name its module and function first, until one
-fails or the budget is spent. mutmut 3 was tried too: it copies one source tree and finds tests by its own
-rules, which does not suit two dozen distributions that are installed editable.
+mutant meets the tests of its distribution that run its function, the cheapest first (`map`), or where that is
+not known the files that name its module and function first, until one fails or the budget is spent. mutmut 3
+was tried too: it copies one source tree and finds tests by its own rules, which does not suit two dozen
+distributions that are installed editable.
 """
 
 from __future__ import annotations
@@ -31,10 +33,12 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+from covering import covering_tests, map_tests
 from places import ROOT, Mutant, area_of, draw, mutated
 
 RUNS = Path(__file__).resolve().parent / "runs"
 SCRATCH = ROOT / "build" / "mutants"
+COVERED = SCRATCH / "covered"
 #: Folders of tests beside the own ones (``plugins/X/tests``, for the core ``tests``) that look at results.
 FURTHER = {
     "rpl_core": ("plugins/rpl_rocprofv3/tests", "plugins/rpl_analysis/tests"),
@@ -54,15 +58,19 @@ CAUGHT, SURVIVED, UNTESTED, DOUBTFUL = "caught", "survived", "no test", "doubtfu
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("step", choices=("first", "again", "report"))
+    parser.add_argument("step", choices=("first", "again", "report", "map"))
     parser.add_argument("--seed", type=int, help="of the draw")
     parser.add_argument("--count", type=int, default=100, help="mutants to draw (default 100)")
-    parser.add_argument("--limit", type=int, default=10**6, help="mutants to try now (default: all)")
+    parser.add_argument(
+        "--limit", type=int, default=10**6, help="mutants, or files to map, now (default: all)"
+    )
     parser.add_argument("--workers", type=int, default=2, help="mutants tried at a time (default 2)")
     parser.add_argument("--budget", type=float, default=BUDGET_S, help="processor seconds of tests for each")
     options = parser.parse_args()
     if options.step == "report":
         return _report(sorted(RUNS.glob("seed-*.json")))
+    if options.step == "map":
+        return _map(options.limit)
     if options.seed is None:
         parser.error("--seed N says which draw; one that had its first run is no fresh one")
     path = RUNS / f"seed-{options.seed}.json"
@@ -97,6 +105,18 @@ def _mutant(row: dict[str, Any]) -> Mutant:
 
 
 # Which test files a mutant meets, the likeliest first.
+
+
+def _map(limit: int) -> int:
+    import trial
+
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    os.chdir(ROOT)
+    trial.imported_before_forks()
+    folders = ("tests", *(path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("plugins/*/tests"))))
+    for _, (file, well) in zip(range(limit), map_tests(_test_files(folders), COVERED), strict=False):
+        print(f"{'mapped' if well else 'not mapped, it fails'}: {file}", flush=True)
+    return 0
 
 
 @cache
@@ -164,7 +184,8 @@ def _try_all(path: Path, options: argparse.Namespace) -> None:
                 row[key] = "gone"
                 continue
             log = SCRATCH / f"seed_{content['seed']}_{content['mutants'].index(row)}.log"
-            child = trial.start(ROOT / row["path"], source, tests_for(_mutant(row)), options.budget, log)
+            tests = covering_tests(_mutant(row), tests_for(_mutant(row)), COVERED)
+            child = trial.start(ROOT / row["path"], source, tests, options.budget, log)
             running[child] = _Trial(row, log, time.monotonic())
         if running:
             _one_ended(running, key)

@@ -11,7 +11,7 @@ import resource
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -76,16 +76,26 @@ def _run(tests: Sequence[str], budget_s: float) -> int:
     # Imported before pytest could rewrite its assertions, which are none of ours.
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     count = _Count(budget_s)
-    for first in range(
-        0, len(tests), _AT_A_TIME
-    ):  # pytest imports all files that it is given before it begins
-        code = int(pytest.main([*options, *tests[first : first + _AT_A_TIME]], plugins=[count]))
+    for some in _few_files(tests):
+        code = int(pytest.main([*options, *some], plugins=[count]))
         if count.failed or code not in (0, 2, 5):  # 2: asked to end, 5: no test for this leg
             return 1
         if count.is_over():
             break
     print(f"tests: {count.run}")
     return 0 if count.run else 5
+
+
+def _few_files(tests: Sequence[str]) -> Iterator[list[str]]:
+    """In their order, those of six files at a time: pytest imports all that it is given before it begins."""
+    some: list[str] = []
+    for test in tests:
+        if len({one.partition("::")[0] for one in (*some, test)}) > _AT_A_TIME:
+            yield some
+            some = []
+        some.append(test)
+    if some:
+        yield some
 
 
 class _Count:

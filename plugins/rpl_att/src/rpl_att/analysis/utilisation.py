@@ -91,8 +91,12 @@ def _running(engine: EngineEvents, chosen: NDArray[np.bool_]) -> tuple[Counts, C
     clocks, first = np.unique(time, return_index=True)
     running = np.cumsum(steps)
     waves = running[np.concatenate((first[1:] - 1, [len(time) - 1]))]
-    # Waves that began before the trace end without a begin: the count starts above zero.
-    return clocks, waves - min(0, int(running.min()))
+    # Waves that began before the trace end without a begin, each in a slot of its own: the count starts above
+    # zero, and higher still where begins were lost.
+    slots = np.stack((engine.cu, engine.simd, engine.slot), axis=1)[chosen]
+    _, opening = np.unique(slots, axis=0, return_index=True)
+    from_before = int((steps[opening] < 0).sum())
+    return clocks, waves + max(from_before, -int(running.min()))
 
 
 def _entry(engine: EngineEvents, chosen: NDArray[np.bool_], cu: int | None, simd: int | None) -> AttOccupancy:
