@@ -54,7 +54,8 @@ def test_no_option_is_declared_that_nothing_reads(folder):
 
 def test_options_are_declared_this_way():
     found = {name for folder in FOLDERS for name, fields in _declared(_trees(folder)).items() if fields}
-    commands = {"ProfileCall", "AnalysisOptions", "AnalyzeOptions", "OptimizeSettings"}
+    commands = {"ProfileCall", "DeviceOption", "AnalysisOptions", "AnalyzeOptions", "OptimizeSettings"}
+    commands |= {"CompareSettings", "RanksCall", "PromptSettings", "FormOptions"}
     assert found >= {*commands, "ModelRequest", "LlmSettings"}
 
 
