@@ -61,8 +61,9 @@ $(STAMP): requirements-dev.txt pyproject.toml plugins/*/pyproject.toml
 metadata: $(STAMP)        ## write version, addresses and pins into every distribution; VERSION=0.2.0 sets a new one
 	$(BIN)/python tools/write_metadata.py $(if $(VERSION),--version $(VERSION))
 
-schemas: $(STAMP)         ## write the committed JSON schemas anew
+schemas: $(STAMP)         ## write the committed JSON schemas anew, and what captures look like
 	$(BIN)/python tools/write_schemas.py
+	$(BIN)/python tools/write_capture_format.py
 
 docs: $(STAMP)            ## write the generated parts of the documentation anew
 	$(BIN)/python tools/generate_hook_docs.py

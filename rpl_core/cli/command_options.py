@@ -23,8 +23,8 @@ _RECORDED = ("device",)
 
 
 @frozen
-class AnalysisOptions:
-    """What commands that analyse have in common. ``device`` without what the run was recorded with."""
+class DeviceOption:
+    """The device without what a run was recorded with, which ``analysis_request`` looks at."""
 
     device: str | None = option(
         "--device",
@@ -33,6 +33,12 @@ class AnalysisOptions:
         help="Device family or product, see `rpl devices`.",
         shell_complete=completing(device_names),
     )
+
+
+@frozen
+class AnalysisOptions(DeviceOption):
+    """What commands that analyse have in common."""
+
     as_json: bool = option("--json", is_flag=True, help="Print the leading document (profile) on stdout.")
     quiet: bool = option("--quiet", is_flag=True, help="Print only the runtime in ms.")
 

@@ -2,20 +2,247 @@
 
 from __future__ import annotations
 
+import os
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 import click
 
-from rpl_core.cli.lazy_group import LazyGroup
 from rpl_core.cli.session import Session
+from rpl_core.errors import MissingError, RplError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rpl_core.plugins.entry_points import InstalledEntry
+
+# A click group whose commands are imported only when they are called.
+#
+# ``--help`` shows short texts without importing a command, and finds commands of plugins (entry-point group
+# ``rpl.commands``) by their metadata alone. A command that can't be imported costs only itself.
+
+#: Entry-point group of sub-commands; each entry names a ``click.Command``.
+COMMANDS_GROUP = "rpl.commands"
+
+
+class LazyCommand(NamedTuple):
+    """Where a command lives ("module:attribute") and what help says about it."""
+
+    target: str
+    summary: str
+    owner: str = "rpl-core"
+    problem: str | None = None  # why it can't work, known without importing it
+    version: str | None = None  # of the owner
+
+
+class LazyGroup(click.Group):
+    """``lazy_commands`` maps a name to ("module:attribute", one line of help).
+
+    Plugins may add names, never replace one.
+    """
+
+    def __init__(
+        self, *args: Any, lazy_commands: Mapping[str, tuple[str, str]] | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._own = {name: LazyCommand(*place) for name, place in (lazy_commands or {}).items()}
+        self._from_plugins: dict[str | None, dict[str, LazyCommand]] = {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self._own, *self._plugin_commands()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        eager = super().get_command(ctx, cmd_name)
+        if eager is not None:
+            return eager
+        place = self._own.get(cmd_name) or self._plugin_commands().get(cmd_name)
+        return _missing_command(cmd_name) if place is None else _import_command(cmd_name, place)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            from difflib import get_close_matches
+
+            if not (alike := get_close_matches(args[0], self.list_commands(ctx), 1)):
+                raise
+            raise click.UsageError(f"No such command {args[0]!r}; did you mean {alike[0]!r}?", ctx) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what nobody expects names the distribution that a plugin's command is from."""
+        try:
+            return super().invoke(ctx)
+        except (click.exceptions.Exit, click.Abort, click.ClickException, OSError, RplError):
+            raise
+        except Exception as error:
+            from rpl_core.plugins.boundary import one_line, show_traceback
+
+            place = self._plugin_commands().get(ctx.invoked_subcommand or "")
+            if place is None or ctx.invoked_subcommand in self._own:
+                raise
+            show_traceback(error)
+            raise RplError(
+                f"command {ctx.invoked_subcommand!r} of {place.owner} failed: {one_line(error)}",
+                next_step=f"run again with RPL_TRACEBACK=1 and report the traceback to {place.owner}",
+            ) from error
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from rpl_core.plugins.packages import command_groups
+
+        left = {name: self._short_help(ctx, name) for name in self.list_commands(ctx)}
+        for title, names in {**command_groups(), "Commands": list(left)}.items():
+            rows = [(name, left.pop(name)) for name in names if name in left]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def _short_help(self, ctx: click.Context, name: str) -> str:
+        eager = super().get_command(ctx, name)
+        if eager is not None:
+            return eager.get_short_help_str(limit=100)
+        place = self._own.get(name) or self._plugin_commands()[name]
+        if place.problem:
+            return f"(broken: {place.problem})"
+        return place.summary or _first_line(place) or f"(from {place.owner})"
+
+    def _plugin_commands(self) -> Mapping[str, LazyCommand]:
+        chosen = os.environ.get("RPL_LOAD_PLUGINS")  # tests run several commands in one process
+        if chosen not in self._from_plugins:
+            self._from_plugins[chosen] = _installed_commands()
+        return self._from_plugins[chosen]
+
+
+def _installed_commands() -> dict[str, LazyCommand]:
+    from rpl_core.plugins.entry_points import installed_entries, normalized, only_distributions
+
+    allowed = only_distributions(os.environ)
+    claims: dict[str, list[InstalledEntry]] = {}
+    for entry in installed_entries(COMMANDS_GROUP)[0]:
+        if allowed is None or normalized(entry.distribution) in allowed:
+            claims.setdefault(entry.name, []).append(entry)
+    return {name: _place(entries) for name, entries in claims.items()}
+
+
+def _place(entries: list[InstalledEntry]) -> LazyCommand:
+    first = entries[0]
+    owners = ", ".join(entry.distribution for entry in entries)
+    problem = None
+    if len(entries) > 1:
+        problem = f"claimed by {owners}"
+    elif _folders(_package(first.value)) is None:
+        problem = f"no module named {_package(first.value)!r}"
+    return LazyCommand(first.value, "", owners, problem, first.version)
+
+
+def _package(target: str) -> str:
+    return target.partition(":")[0].partition(".")[0]
+
+
+@cache
+def _folders(package: str) -> list[str] | None:
+    """Where the package lies; ``None`` if there is none. A search of all of ``sys.path``."""
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):
+        return None
+    return None if spec is None else list(spec.submodule_search_locations or ())
+
+
+def _first_line(place: LazyCommand) -> str:
+    """What the docstring of the command's module says that it does, read without importing anything."""
+    module = place.target.partition(":")[0]
+    inner = module.split(".")[1:]
+    for folder in _folders(_package(module)) or ():
+        base = os.path.join(folder, *inner)  # noqa: PTH118 - pathlib would cost `rpl --help` more than all of this
+        for file in (f"{base}.py", os.path.join(base, "__init__.py")):  # noqa: PTH118
+            try:
+                with open(file, encoding="utf-8") as text:  # noqa: PTH123
+                    line = text.readline().strip()
+            except (OSError, UnicodeDecodeError):
+                continue
+            if line.startswith('"""'):
+                says = line.strip('"').rpartition("``: ")[2].rstrip(".")
+                return f"{says[:1].upper()}{says[1:]}."
+    return ""
+
+
+def _missing_command(name: str) -> click.Command | None:
+    """A command that says what to install, where it is known who brings ``name``."""
+    from rpl_core.plugins.packages import provider_of
+
+    provider = provider_of("commands", name)
+    if provider is None:
+        return None
+
+    def report(**_: Any) -> None:
+        raise MissingError(
+            f"the command {name!r} comes from {provider}, which is not installed or not loaded",
+            next_step=f"pip install {provider}",
+        )
+
+    return _reporting(name, report, f"(from {provider}, which is not installed)")
+
+
+def _import_command(name: str, place: LazyCommand) -> click.Command:
+    """The command, or one that reports why it can't be had: listing and completion must survive it."""
+    if place.problem is not None:
+        return _broken(name, place, place.problem)
+    from rpl_core.plugins.trial import why_unusable
+
+    module, _, attribute = place.target.partition(":")
+    held = why_unusable(place.owner, place.version, module)
+    if held is not None:
+        return _broken(name, place, held)
+    try:
+        command: object = import_module(module)
+        for part in attribute.split("."):
+            command = getattr(command, part)
+    except BaseException as error:
+        from rpl_core.interrupts import is_ctrl_c
+        from rpl_core.plugins.boundary import one_line
+
+        if is_ctrl_c(error):
+            raise
+
+        return _broken(name, place, one_line(error))
+    if isinstance(command, click.Command):
+        return command
+    return _broken(name, place, f"{place.target} is not a click command")
+
+
+def _broken(name: str, place: LazyCommand, problem: str) -> click.Command:
+    def report(**_: Any) -> None:
+        raise MissingError(
+            f"command {name!r} of {place.owner} can't be loaded: {problem}",
+            next_step=f"reinstall or uninstall {place.owner}",
+        )
+
+    return _reporting(name, report, f"(broken: {problem})")
+
+
+def _reporting(name: str, report: Callable[..., None], summary: str) -> click.Command:
+    """A command that takes anything and only reports."""
+    return click.Command(
+        name,
+        callback=report,
+        params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
+        context_settings={"ignore_unknown_options": True},
+        add_help_option=False,
+        short_help=summary,
+    )
+
 
 #: Sub-command -> (module:attribute, one line for `rpl --help`). Nothing here is imported for the help.
 COMMANDS = {
     "profile": ("rpl_core.cli.profile:profile", "Record an application and analyse it."),
     "analyze": ("rpl_core.cli.analyze:analyze", "Analyse recordings; nothing is executed."),
-    "plugins": ("rpl_core.cli.plugins:plugins_group", "List plugins and what they contribute."),
-    "doctor": ("rpl_core.cli.doctor:doctor", "Tell what is installed, what is missing, what to do."),
+    "plugins": ("rpl_core.cli.installation:plugins_group", "List plugins and what they contribute."),
+    "doctor": ("rpl_core.cli.installation:doctor", "Tell what is installed, what is missing, what to do."),
     "schema": ("rpl_core.cli.schema:schema", "Print the JSON schema of a document."),
     "completion": ("rpl_core.cli.completion:completion", "Completion of values for bash, zsh and fish."),
-    "config": ("rpl_core.cli.config:config_group", "Show settings and where they come from."),
+    "config": ("rpl_core.cli.installation:config_group", "Show settings and where they come from."),
 }
 
 

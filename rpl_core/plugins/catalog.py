@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from rpl_core.interfaces.options import CommandOption
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
+    from rpl_core.plugins.discovery import DiagnosticLog
     from rpl_core.plugins.kinds import ContributionKind
-    from rpl_core.plugins.records import DiagnosticLog
     from rpl_core.plugins.relay import Contribution, HookRelay
 
 T = TypeVar("T")

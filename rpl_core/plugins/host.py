@@ -16,11 +16,17 @@ from rpl_core.interfaces.options import SettingKind
 from rpl_core.markers import PROJECT
 from rpl_core.plugins.boundary import one_line, plugin_boundary
 from rpl_core.plugins.catalog import Catalog
-from rpl_core.plugins.discovery import Candidate, conflicts, discover
+from rpl_core.plugins.discovery import (
+    Candidate,
+    DiagnosticLog,
+    PluginOrigin,
+    PluginRecord,
+    PluginStatus,
+    conflicts,
+    discover,
+)
 from rpl_core.plugins.kinds import KINDS, OPTIONS, ContributionKind
-from rpl_core.plugins.loader import STATED, NotLoaded, load
-from rpl_core.plugins.records import DiagnosticLog, PluginOrigin, PluginRecord, PluginStatus
-from rpl_core.plugins.registration import implemented_hooks, register
+from rpl_core.plugins.loader import STATED, NotLoaded, implemented_hooks, load, register
 from rpl_core.plugins.relay import HookRelay
 from rpl_core.plugins.trial import why_unusable
 

@@ -14,7 +14,7 @@ import attrs
 from rpl_core.errors import PluginError, RplError
 from rpl_core.plugins.boundary import one_line, plugin_boundary
 from rpl_core.plugins.kinds import DEVICES, KINDS, ContributionKind
-from rpl_core.plugins.registration import implemented_hooks
+from rpl_core.plugins.loader import implemented_hooks
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.run import RunInfo, RunOutcome
     from rpl_core.model.device import DeviceModel
     from rpl_core.model.trace import Agent
-    from rpl_core.plugins.records import DiagnosticLog
+    from rpl_core.plugins.discovery import DiagnosticLog
 
 T = TypeVar("T")
 

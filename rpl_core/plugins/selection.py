@@ -11,8 +11,7 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rpl_core.plugins.discovery import Candidate
-    from rpl_core.plugins.records import PluginRecord
+    from rpl_core.plugins.discovery import Candidate, PluginRecord
 
 #: "1" shows every hook call on stderr.
 TRACE_VARIABLE = "RPL_TRACE_PLUGINS"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rpl_core.process.request import ProcessRequest, ProcessResult
+from rpl_core.process.outcome import ProcessRequest, ProcessResult
 
 if TYPE_CHECKING:
     from rpl_core.process.runner import run_command as run_command

@@ -25,7 +25,7 @@ from rpl_core.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
     from rpl_core.errors import RplError
-    from rpl_core.process.request import ProcessRequest
+    from rpl_core.process.outcome import ProcessRequest
 
 _STDIN = 0
 _CHANGE: ContextVar[Callable[[ProcessRequest], ProcessRequest]] = ContextVar("_CHANGE", default=lambda r: r)

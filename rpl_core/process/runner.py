@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import InterruptedRunError, MemoryLimitError, TimeLimitError
-from rpl_core.process.interrupts import InterruptWatch, WakePipe
 from rpl_core.process.launch import start
+from rpl_core.process.outcome import ProcessRequest, ProcessResult
 from rpl_core.process.output import Cover, LogFile, OutputStream
-from rpl_core.process.request import ProcessRequest, ProcessResult
-from rpl_core.process.supervision import MemoryGroup, Supervision, memory_group, signal_members
+from rpl_core.process.supervision import (
+    InterruptWatch,
+    MemoryGroup,
+    Supervision,
+    WakePipe,
+    memory_group,
+    signal_members,
+)
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -139,7 +139,7 @@ def test_internal_error_is_one_line_and_the_traceback_is_one_switch_away(rpl_cli
     def broken(*_, **__):
         raise ZeroDivisionError("two\nlines")
 
-    monkeypatch.setattr("rpl_core.cli.plugins.session_of", broken)
+    monkeypatch.setattr("rpl_core.cli.installation.session_of", broken)
     outcome = rpl_cli("plugins", "list").assert_exit(70)
     assert outcome.stderr.count("\n") == 1
     assert "ZeroDivisionError: two lines" in outcome.stderr

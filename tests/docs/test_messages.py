@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from rpl_core.plugins.records import PluginStatus
+from rpl_core.plugins.discovery import PluginStatus
 
 PAGE = "docs/troubleshooting.md"
 GAP = "\0"

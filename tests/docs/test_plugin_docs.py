@@ -183,7 +183,7 @@ def test_every_fixture_is_documented():
 
 
 def test_every_status_is_documented():
-    from rpl_core.plugins.records import PluginStatus
+    from rpl_core.plugins.discovery import PluginStatus
 
     page = (DOCS / "index.md").read_text(encoding="utf-8")
     for status in PluginStatus:

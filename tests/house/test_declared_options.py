@@ -56,7 +56,8 @@ def test_no_option_is_declared_that_nothing_reads(folder):
 def test_options_are_declared_this_way():
     trees = [tree for folder in FOLDERS for tree in _trees(folder, holding="option(")]
     found = {name for name, fields in _declared(trees).items() if fields}
-    commands = {"ProfileCall", "AnalysisOptions", "AnalyzeOptions", "OptimizeSettings"}
+    commands = {"ProfileCall", "DeviceOption", "AnalysisOptions", "AnalyzeOptions", "OptimizeSettings"}
+    commands |= {"CompareSettings", "RanksCall", "PromptSettings", "FormOptions"}
     assert found >= {*commands, "ModelRequest", "LlmSettings"}
 
 

@@ -31,14 +31,14 @@ WHOLE = "of a size that problems_of() compared with the capture's lists before"
 REASONS = {SYSTEM, INSTALLED, OWN, NAMED, BLOCKS, WHOLE}
 
 OPENINGS = {
-    "rpl_core/cli/lazy_group.py:_first_line": INSTALLED,
+    "rpl_core/cli/main.py:_first_line": INSTALLED,
     "rpl_core/cli/output.py:_bytes_read": SYSTEM,
     "rpl_core/cli/standard_output.py:discard_output": SYSTEM,
     "rpl_core/cli/standard_output.py:keep_for_results": SYSTEM,
     "rpl_core/files/atomic.py:_replace": OWN,
     "rpl_core/files/atomic.py:write_atomic": OWN,
     "rpl_core/files/digest.py:sha256_of": BLOCKS,
-    "rpl_core/files/overwrite.py:_overwrite": OWN,
+    "rpl_core/profiling/session.py:_overwrite": OWN,
     "rpl_core/run_directory/analysed.py:_change_state": OWN,
     "rpl_core/plugins/entry_points.py:_entries": INSTALLED,
     "rpl_core/plugins/trial.py:_tried": SYSTEM,

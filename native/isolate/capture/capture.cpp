@@ -22,10 +22,10 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kSchemaVersion = "1.0";
-
-json or_null(const std::string& text) { return text.empty() ? json() : json(text); }
-json triple(const auto& sizes) { return {sizes[0], sizes[1], sizes[2]}; }
+std::optional<std::string> unless_empty(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+std::array<uint32_t, 3> triple(const auto& sizes) { return {sizes[0], sizes[1], sizes[2]}; }
 
 std::string program_name() {
   std::array<char, PATH_MAX> text{};
@@ -79,14 +79,14 @@ class Session {
     return put(name, Bytes(reinterpret_cast<const std::byte*>(text.data()), text.size()));
   }
   [[nodiscard]] const AgentDescription& agent() const;
-  [[nodiscard]] json dispatch_document() const;
-  json regions_document(Snapshot& snapshot) const;
-  json capture_document(Snapshot& snapshot) const;
-  [[nodiscard]] json launch_part() const;
-  [[nodiscard]] json runtime_part() const;
-  [[nodiscard]] json agent_part() const;
-  json memory_part(Snapshot& snapshot) const;
-  [[nodiscard]] json drain_part() const;
+  [[nodiscard]] record::Dispatch dispatch_document() const;
+  record::Regions regions_document(Snapshot& snapshot) const;
+  record::Extras capture_document(Snapshot& snapshot) const;
+  [[nodiscard]] record::Launch launch_part() const;
+  [[nodiscard]] record::Runtime runtime_part() const;
+  [[nodiscard]] record::Agent agent_part() const;
+  record::Memory memory_part(Snapshot& snapshot) const;
+  [[nodiscard]] record::Drain drain_part() const;
 
   Process& process_;
   const hsa::ApiTables& api_;
@@ -101,7 +101,9 @@ class Session {
   std::vector<Drained> drained_;
   std::vector<std::byte> arguments_;
   uint64_t copy_ns_ = 0;
-  json code_part_, kernel_part_, files_ = json::object();
+  record::CodeObject code_part_{};
+  record::Kernel kernel_part_{};
+  std::map<std::string, record::HashedFile> files_;
   std::vector<std::string> warnings_;
 };
 
@@ -164,44 +166,44 @@ bool Session::make_folder() {
   if (!error && !fs::is_empty(settings_.output, error) && !error) {
     return failed(settings_.output + " is not empty");
   }
-  for (const char* part : {"memory", "module_variables"}) {
+  for (const char* part : {kMemoryFolder, kVariablesFolder}) {
     if (!error) fs::create_directory(fs::path(settings_.output) / part, error);
   }
   if (!error && settings_.post == Post::kBytes)
-    fs::create_directory(settings_.output + "/memory_after", error);
+    fs::create_directory(fs::path(settings_.output) / kAfterFolder, error);
   return !error || failed(settings_.output + ": " + error.message());
 }
 
 bool Session::put(const std::string& name, Bytes bytes) {
-  files_[name] = {{"size", bytes.size()}, {"xxh3", hex16(xxh3(bytes))}};
+  files_[name] = {.size = bytes.size(), .xxh3 = hex16(xxh3(bytes))};
   return write_file(settings_.output + "/" + name, bytes) || failed_to_write(name);
 }
 
 bool Session::write_arguments(Snapshot& snapshot) {
   if (launch_.packet.kernarg_address == 0 || launch_.kernel->kernarg_size == 0)
-    return put("kernarg.bin", Bytes{});
+    return put(kKernarg, Bytes{});
   if (!snapshot.read(launch_.packet.kernarg_address, launch_.kernel->kernarg_size, arguments_))
     return failed(snapshot);
-  return put("kernarg.bin", Bytes(arguments_));
+  return put(kKernarg, Bytes(arguments_));
 }
 
 bool Session::write_code() {
   const CodeObject& code = *launch_.kernel->code;
   const MappedFile file = process_.registry.bytes_of(code);
   if (file.bytes().empty()) return failed("the code object of the kernel could not be read back");
-  if (!put("kernel.hsaco", file.bytes())) return false;
-  code_part_ = {{"size", code.size},
-                {"source", code.from_file ? "file" : "memory"},
-                {"xxh3", files_["kernel.hsaco"]["xxh3"]},
-                {"kernels", code.kernels},
-                {"load_base", nullptr}};
+  if (!put(kCodeObject, file.bytes())) return false;
   const auto elf = Elf::open(file.bytes());
-  kernel_part_ = metadata_of(elf ? elf->metadata() : Bytes{}, launch_.kernel->name);
   const std::string symbol = launch_.kernel->name + ".kd";
-  kernel_part_["symbol"] = symbol;
-  if (const auto address = elf ? elf->address_of(symbol) : std::nullopt) {
-    code_part_["load_base"] = launch_.packet.kernel_object - *address;
-  }
+  const auto address = elf ? elf->address_of(symbol) : std::nullopt;
+  code_part_ = {
+      .size = code.size,
+      .source = code.from_file ? "file" : "memory",
+      .xxh3 = files_[kCodeObject].xxh3,
+      .kernels = code.kernels,
+      .load_base = address ? std::optional(launch_.packet.kernel_object - *address) : std::nullopt,
+  };
+  json metadata = metadata_of(elf ? elf->metadata() : Bytes{}, launch_.kernel->name);
+  kernel_part_ = {.symbol = symbol, .arguments = metadata["arguments"], .metadata = metadata["metadata"]};
   return true;
 }
 
@@ -246,12 +248,11 @@ void Session::warn_of_left_out(const Snapshot& snapshot) {
 bool Session::write_documents(Snapshot& snapshot) {
   if (!has_time_) warnings_.emplace_back("the runtime gave no times of the launch");
   warn_of_left_out(snapshot);
-  return put("dispatch.json", dispatch_document()) &&
-         put("memory_regions.json", regions_document(snapshot)) &&
-         put("capture.json", capture_document(snapshot)) &&
-         (write_file(settings_.output + "/rpl_capture_complete",
-                     text_of({{"schema_version", kSchemaVersion}, {"files", files_}})) ||
-          failed_to_write("rpl_capture_complete"));
+  return put(kDispatch, dispatch_document()) && put(kRegions, regions_document(snapshot)) &&
+         put(kExtras, capture_document(snapshot)) &&
+         (write_file(settings_.output + "/" + kSentinel,
+                     text_of(record::Sentinel{.schema_version = kSchemaVersion, .files = files_})) ||
+          failed_to_write(kSentinel));
 }
 
 const AgentDescription& Session::agent() const {
@@ -261,53 +262,57 @@ const AgentDescription& Session::agent() const {
   return agents_.front();
 }
 
-json Session::dispatch_document() const {
+record::Dispatch Session::dispatch_document() const {
   const Kernel& kernel = *launch_.kernel;
-  return {{"mangled_name", kernel.name + ".kd"},
-          {"demangled_name", kernel.readable},
-          {"agent_name", agent().name},
-          {"isa_name", agent().isa},
-          {"wavefront_size", agent().wavefront_size},
-          {"kernel_object", launch_.packet.kernel_object},
-          {"grid", triple(launch_.packet.grid)},
-          {"block", triple(launch_.packet.workgroup)},
-          {"group_segment_size", launch_.packet.group_segment_size},
-          {"private_segment_size", launch_.packet.private_segment_size},
-          {"kernarg_size", arguments_.size()},
-          {"dispatch_index", launch_.match_index}};
+  return {
+      .mangled_name = kernel.name + ".kd",
+      .demangled_name = kernel.readable,
+      .agent_name = agent().name,
+      .isa_name = agent().isa,
+      .wavefront_size = agent().wavefront_size,
+      .kernel_object = launch_.packet.kernel_object,
+      .grid = triple(launch_.packet.grid),
+      .block = triple(launch_.packet.workgroup),
+      .group_segment_size = launch_.packet.group_segment_size,
+      .private_segment_size = launch_.packet.private_segment_size,
+      .kernarg_size = arguments_.size(),
+      .dispatch_index = launch_.match_index,
+  };
 }
 
-json Session::regions_document(Snapshot& snapshot) const {
-  json regions = json::array();
-  for (const CapturedRegion& one : snapshot.regions()) {
-    if (!one.variable) regions.push_back(listed(one, launch_.packet.kernarg_address));
+record::Regions Session::regions_document(Snapshot& snapshot) const {
+  record::Regions document{};
+  for (const CapturedRegion& region : snapshot.regions()) {
+    if (!region.variable) document.regions.push_back(listed(region, launch_.packet.kernarg_address));
   }
-  return {{"regions", regions}};
+  return document;
 }
 
-json Session::launch_part() const {
+record::Launch Session::launch_part() const {
   const hsa::DispatchPacket& packet = launch_.packet;
   const Kernel& kernel = *launch_.kernel;
-  return {{"header", packet.header},
-          {"setup", packet.setup},
-          {"kernarg_address", packet.kernarg_address},
-          {"completion_signal", packet.completion_signal.handle},
-          {"reserved2", packet.reserved2},
-          {"queue_id", launch_.queue->id},
-          {"packet_index", launch_.packet_index},
-          {"batch_position", launch_.batch_position},
-          {"batch_size", launch_.batch_size},
-          {"match_index", launch_.match_index},
-          {"launch_index", launch_.launch_index},
-          {"group_segment", {{"fixed", kernel.group_segment_size}, {"launched", packet.group_segment_size}}},
-          {"private_segment",
-           {{"fixed", kernel.private_segment_size}, {"launched", packet.private_segment_size}}},
-          {"start_ns", has_time_ ? json(time_.start) : json()},
-          {"end_ns", has_time_ ? json(time_.end) : json()},
-          {"duration_ns", has_time_ ? json(time_.end - time_.start) : json()}};
+  const auto if_timed = [this](uint64_t time) { return has_time_ ? std::optional(time) : std::nullopt; };
+  return {
+      .header = packet.header,
+      .setup = packet.setup,
+      .kernarg_address = packet.kernarg_address,
+      .completion_signal = packet.completion_signal.handle,
+      .reserved2 = packet.reserved2,
+      .queue_id = launch_.queue->id,
+      .packet_index = launch_.packet_index,
+      .batch_position = launch_.batch_position,
+      .batch_size = launch_.batch_size,
+      .match_index = launch_.match_index,
+      .launch_index = launch_.launch_index,
+      .group_segment = {.fixed = kernel.group_segment_size, .launched = packet.group_segment_size},
+      .private_segment = {.fixed = kernel.private_segment_size, .launched = packet.private_segment_size},
+      .start_ns = if_timed(time_.start),
+      .end_ns = if_timed(time_.end),
+      .duration_ns = if_timed(time_.end - time_.start),
+  };
 }
 
-json Session::runtime_part() const {
+record::Runtime Session::runtime_part() const {
   const auto get = api_.original(hsa::core::kSystemGetInfo);
   uint16_t major = 0;
   uint16_t minor = 0;
@@ -316,84 +321,88 @@ json Session::runtime_part() const {
   const char* build = nullptr;
   if (get(hsa::kSystemBuildVersion, static_cast<void*>(&build)) != hsa::kSuccess) build = nullptr;
   const auto told = [](const hsa::TableVersion& version) {
-    return json::array({version.major, version.minor, version.step});
+    return std::array<uint32_t, 3>{version.major, version.minor, version.step};
   };
-  return {{"interface_version", std::to_string(major) + "." + std::to_string(minor)},
-          {"build", build == nullptr ? json() : json(build)},
-          {"library", or_null(library_of(reinterpret_cast<const void*>(get)))},
-          {"core_table", told(api_.core_version())},
-          {"amd_table", told(api_.amd_version())},
-          {"low_addresses", settings_.low_addresses}};
+  return {
+      .interface_version = std::to_string(major) + "." + std::to_string(minor),
+      .build = build == nullptr ? std::nullopt : std::optional<std::string>(build),
+      .library = unless_empty(library_of(reinterpret_cast<const void*>(get))),
+      .core_table = told(api_.core_version()),
+      .amd_table = told(api_.amd_version()),
+      .low_addresses = settings_.low_addresses,
+  };
 }
 
-json Session::agent_part() const {
-  const AgentDescription& one = agent();
-  return {{"name", one.name},
-          {"product", or_null(one.product)},
-          {"uuid", or_null(one.uuid)},
-          {"node", one.node},
-          {"bdf", one.bdf},
-          {"isa", one.isa},
-          {"features", one.features()},
-          {"compute_units", one.compute_units},
-          {"number", one.number}};
+record::Agent Session::agent_part() const {
+  const AgentDescription& gpu = agent();
+  return {
+      .name = gpu.name,
+      .product = unless_empty(gpu.product),
+      .uuid = unless_empty(gpu.uuid),
+      .node = gpu.node,
+      .bdf = gpu.bdf,
+      .isa = gpu.isa,
+      .features = gpu.features(),
+      .compute_units = gpu.compute_units,
+      .number = gpu.number,
+  };
 }
 
-json Session::memory_part(Snapshot& snapshot) const {
-  json regions = json::array();
-  uint64_t bytes = 0;
-  uint64_t stored = 0;
-  for (const CapturedRegion& one : snapshot.regions()) {
-    if (one.variable) continue;
-    bytes += one.allocation.size;
-    stored += one.stored;
-    regions.push_back(told(one, agents_));
+record::Memory Session::memory_part(Snapshot& snapshot) const {
+  record::Memory part{
+      .mode = settings_.mode,
+      .hash = settings_.hash,
+      .compression = settings_.compression,
+      .post = settings_.post,
+      .chunk_bytes = kChunkBytes,
+      .bytes = 0,
+      .bytes_stored = 0,
+      .copy_ns = copy_ns_,
+      .left_out = {},
+      .regions = {},
+  };
+  for (const CapturedRegion& region : snapshot.regions()) {
+    if (region.variable) continue;
+    part.bytes += region.allocation.size;
+    part.bytes_stored += region.stored;
+    part.regions.push_back(told_region(region, agents_));
   }
-  json left_out = json::array();
-  for (const CapturedRegion& one : snapshot.left_out()) left_out.push_back(told(one, agents_));
-  constexpr std::array kPosts = {"hashes", "bytes", "none"};
-  return {{"mode", settings_.regions == Regions::kFull ? "full" : "referenced"},
-          {"hash", settings_.hash == Hash::kXxh3 ? "xxh3" : "none"},
-          {"compression", settings_.compression == Compression::kZstd ? "zstd" : "none"},
-          {"post", kPosts.at(static_cast<size_t>(settings_.post))},
-          {"chunk_bytes", kChunkBytes},
-          {"bytes", bytes},
-          {"bytes_stored", stored},
-          {"copy_ns", copy_ns_},
-          {"left_out", left_out},
-          {"regions", regions}};
+  for (const CapturedRegion& region : snapshot.left_out()) part.left_out.push_back(told_region(region, agents_));
+  return part;
 }
 
-json Session::drain_part() const {
-  json others = json::array();
-  bool undrained = false;
-  for (const Drained& one : drained_) {
-    others.push_back({{"queue_id", one.queue_id}, {"drained", one.drained}, {"ns", one.nanoseconds}});
-    undrained = undrained || !one.drained;
+record::Drain Session::drain_part() const {
+  record::Drain part{.own_queue_ns = own_queue_ns_, .other_queues = {}, .undrained = false};
+  for (const Drained& other : drained_) {
+    part.other_queues.push_back(
+        {.queue_id = other.queue_id, .drained = other.drained, .ns = other.nanoseconds});
+    part.undrained = part.undrained || !other.drained;
   }
-  return {{"own_queue_ns", own_queue_ns_}, {"other_queues", others}, {"undrained", undrained}};
+  return part;
 }
 
-json Session::capture_document(Snapshot& snapshot) const {
-  json variables = json::array();
+record::Extras Session::capture_document(Snapshot& snapshot) const {
+  std::vector<record::ModuleVariable> variables;
   bool host_writers = false;
-  for (const CapturedRegion& one : snapshot.regions()) {
-    if (one.variable) variables.push_back(told(one, agents_));
-    host_writers = host_writers || one.written_by_host.value_or(false);
+  for (const CapturedRegion& region : snapshot.regions()) {
+    if (region.variable) variables.push_back(told_variable(region));
+    host_writers = host_writers || region.written_by_host.value_or(false);
   }
-  return {{"schema_version", kSchemaVersion},
-          {"tool", {{"name", "librpl_isolate"}, {"version", RPL_VERSION}}},
-          {"process", {{"pid", getpid()}, {"program", or_null(program_name())}}},
-          {"runtime", runtime_part()},
-          {"agent", agent_part()},
-          {"dispatch", launch_part()},
-          {"kernel", kernel_part_},
-          {"code_object", code_part_},
-          {"drain", drain_part()},
-          {"memory", memory_part(snapshot)},
-          {"module_variables", variables},
-          {"host_writers", host_writers},
-          {"warnings", warnings_}};
+  return {
+      .schema_version = kSchemaVersion,
+      .tool = {.name = "librpl_isolate", .version = RPL_VERSION},
+      .process = {.pid = static_cast<uint32_t>(getpid()), .program = unless_empty(program_name())},
+      .runtime = runtime_part(),
+      .agent = agent_part(),
+      .dispatch = launch_part(),
+      .kernel = kernel_part_,
+      .code_object = code_part_,
+      .drain = drain_part(),
+      .memory = memory_part(snapshot),
+      .module_variables = variables,
+      .host_writers = host_writers,
+      .warnings = warnings_,
+  };
 }
 
 // The program's own signal, as the packet processor would have told it.

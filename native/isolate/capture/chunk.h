@@ -5,11 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "capture/layout.h"
 #include "code/elf.h"
 
 namespace rpl::isolate {
-
-inline constexpr size_t kChunkBytes = 1 << 20;
 
 bool is_zero(Bytes bytes);
 // XXH3, 64 bits, seed 0.

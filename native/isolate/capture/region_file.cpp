@@ -133,7 +133,7 @@ class CompressedFile : public RegionFile {
 std::unique_ptr<RegionFile> RegionFile::create(const std::string& name, Compression compression) {
 #ifdef RPL_HAVE_ZSTD
   if (compression == Compression::kZstd) {
-    auto file = std::make_unique<CompressedFile>(name + ".zst");
+    auto file = std::make_unique<CompressedFile>(name + kPackedSuffix);
     return file->is_open() ? std::move(file) : nullptr;
   }
 #else

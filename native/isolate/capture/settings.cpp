@@ -1,8 +1,8 @@
 #include "capture/settings.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <map>
 
 namespace rpl::isolate {
 namespace {
@@ -40,13 +40,14 @@ class Reader {
     refuse(name, value);
     return otherwise;
   }
+  // `names` in the order of the enumeration.
   template <typename T>
-  T choice(const char* name, const std::map<std::string, T>& choices, T otherwise) const {
+  void choose(const char* name, const auto& names, T& chosen) const {
     const std::string value = text(name);
-    if (value.empty()) return otherwise;
-    if (const auto found = choices.find(value); found != choices.end()) return found->second;
-    refuse(name, value);
-    return otherwise;
+    if (value.empty()) return;
+    const auto found = std::ranges::find(names, value);
+    if (found == names.end()) return refuse(name, value);
+    chosen = static_cast<T>(found - names.begin());
   }
 
  private:
@@ -72,16 +73,10 @@ Settings Settings::from(const std::function<const char*(const char*)>& value_of,
   found.log = read.text("RPL_ISOLATE_LOG");
   found.kernel = read.text("RPL_ISOLATE_KERNEL");
   found.dispatch = static_cast<uint64_t>(read.number("RPL_ISOLATE_DISPATCH", 0));
-  found.regions = read.choice<Regions>(
-      "RPL_ISOLATE_REGIONS", {{"full", Regions::kFull}, {"referenced", Regions::kReferenced}}, found.regions);
-  found.post = read.choice<Post>("RPL_ISOLATE_POST",
-                                 {{"hashes", Post::kHashes}, {"bytes", Post::kBytes}, {"none", Post::kNone}},
-                                 found.post);
-  found.hash =
-      read.choice<Hash>("RPL_ISOLATE_HASH", {{"xxh3", Hash::kXxh3}, {"none", Hash::kNone}}, found.hash);
-  found.compression = read.choice<Compression>("RPL_ISOLATE_COMPRESS",
-                                               {{"none", Compression::kNone}, {"zstd", Compression::kZstd}},
-                                               found.compression);
+  read.choose("RPL_ISOLATE_REGIONS", kModeNames, found.mode);
+  read.choose("RPL_ISOLATE_POST", kPostNames, found.post);
+  read.choose("RPL_ISOLATE_HASH", kHashNames, found.hash);
+  read.choose("RPL_ISOLATE_COMPRESS", kCompressionNames, found.compression);
   found.drain_limit = read.seconds("RPL_ISOLATE_DRAIN_TIMEOUT_S", found.drain_limit);
   found.kernel_limit = read.seconds("RPL_ISOLATE_KERNEL_TIMEOUT_S", found.kernel_limit);
   found.low_addresses = read.text("HSA_RESERVE_SVM") == "1";

@@ -6,12 +6,9 @@
 #include <functional>
 #include <string>
 
-namespace rpl::isolate {
+#include "capture/layout.h"
 
-enum class Regions : uint8_t { kFull, kReferenced };
-enum class Post : uint8_t { kHashes, kBytes, kNone };
-enum class Hash : uint8_t { kXxh3, kNone };
-enum class Compression : uint8_t { kNone, kZstd };
+namespace rpl::isolate {
 
 struct Settings {
   std::string output;  // empty: nothing is captured
@@ -19,7 +16,7 @@ struct Settings {
   std::string log;
   std::string kernel;
   uint64_t dispatch = 0;
-  Regions regions = Regions::kFull;
+  Mode mode = Mode::kFull;
   Post post = Post::kHashes;
   Hash hash = Hash::kXxh3;
   Compression compression = Compression::kNone;

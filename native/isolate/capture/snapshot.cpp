@@ -15,14 +15,14 @@
 namespace rpl::isolate {
 namespace {
 
-using nlohmann::json;
-
 std::string region_name(uint64_t base) {
   constexpr size_t kDigits = 16;
   std::array<char, kDigits> text{};
   const auto written = std::to_chars(text.data(), text.data() + text.size(), base, 16);
-  return "region_" + std::string(text.data(), written.ptr);
+  return kRegionPrefix + std::string(text.data(), written.ptr);
 }
+
+std::string file_in(const char* folder, const std::string& name) { return std::string(folder) + "/" + name; }
 
 // As the runtime knows an address.
 struct Pointer {
@@ -68,44 +68,45 @@ hsa::Agent owner_of_pool(const hsa::ApiTables& api, const std::vector<AgentDescr
   return {};
 }
 
-json agent_named(const std::vector<AgentDescription>& agents, hsa::Agent agent) {
-  for (const AgentDescription& one : agents) {
-    if (one.agent.handle == agent.handle) return {{"name", one.name}, {"node", one.node}};
+std::optional<record::MemoryAgent> agent_at(const std::vector<AgentDescription>& agents, hsa::Agent handle) {
+  for (const AgentDescription& agent : agents) {
+    if (agent.agent.handle == handle.handle) return record::MemoryAgent{.name = agent.name, .node = agent.node};
   }
-  return nullptr;
+  return std::nullopt;
 }
 
-const char* kind_name(const CapturedRegion& region) {
+RegionKind kind_of(const CapturedRegion& region) {
   switch (region.allocation.kind) {
     case Kind::kPool:
-      return region.on_host ? "host_pool" : "device_pool";
+      break;
     case Kind::kHsaMemory:
-      return "hsa_memory";
+      return RegionKind::kHsaMemory;
     case Kind::kVmem:
-      return "vmem";
+      return RegionKind::kVmem;
     case Kind::kSvm:
-      return "svm";
+      return RegionKind::kSvm;
     case Kind::kLockedHost:
-      return "locked_host";
+      return RegionKind::kLockedHost;
     case Kind::kIpc:
-      return "ipc";
+      return RegionKind::kIpc;
     case Kind::kInterop:
-      return "interop";
+      return RegionKind::kInterop;
   }
-  return "";
+  return region.on_host ? RegionKind::kHostPool : RegionKind::kDevicePool;
 }
 
 // Of the files with the hashes, so that the seal of capture.json covers them.
-json seals_of(const CapturedRegion& region) {
-  const auto seal = [](const std::vector<uint64_t>& hashes) {
-    if (hashes.empty()) return json();
-    return json(hex16(xxh3({reinterpret_cast<const std::byte*>(hashes.data()), hashes.size() * sizeof(uint64_t)})));
+record::HashFiles seals_of(const CapturedRegion& region) {
+  const auto seal = [](const std::vector<uint64_t>& hashes) -> std::optional<std::string> {
+    if (hashes.empty()) return std::nullopt;
+    return hex16(xxh3({reinterpret_cast<const std::byte*>(hashes.data()), hashes.size() * sizeof(uint64_t)}));
   };
-  return {{"pre", seal(region.before)}, {"post", seal(region.after)}};
+  return {.pre = seal(region.before), .post = seal(region.after)};
 }
 
-json or_null(std::optional<bool> value) { return value ? json(*value) : json(); }
-json unless_zero(uint64_t value) { return value != 0 ? json(value) : json(); }
+std::optional<uint64_t> unless_zero(uint64_t value) {
+  return value != 0 ? std::optional(value) : std::nullopt;
+}
 
 }  // namespace
 
@@ -148,7 +149,7 @@ void Snapshot::find_regions(MemoryMap& memory, const KernelRegistry& registry) {
   for (const Allocation& one : memory.reachable_by(gpu_.handle)) {
     CapturedRegion region;
     region.allocation = one;
-    region.file = "memory/" + region_name(one.base);
+    region.file = file_in(kMemoryFolder, region_name(one.base));
     region.allocation_base = one.base;
     region.allocation_size = one.size;
     if (is_reachable(region)) regions_.push_back(std::move(region));
@@ -160,7 +161,7 @@ void Snapshot::find_regions(MemoryMap& memory, const KernelRegistry& registry) {
     region.allocation.base = one.address;
     region.allocation.size = one.size;
     region.variable = one.name;
-    region.file = "module_variables/" + std::to_string(number++);
+    region.file = file_in(kVariablesFolder, std::to_string(number++));
     region.owner = gpu_;
     regions_.push_back(std::move(region));
   }
@@ -209,7 +210,7 @@ void Snapshot::cut_out_unreadable() {
       part.allocation.base += offset;
       part.allocation.size = run.size;
       if (one.host != 0) part.allocation.host += offset;
-      part.file = "memory/" + region_name(part.allocation.base);
+      part.file = file_in(kMemoryFolder, region_name(part.allocation.base));
       part.unreadable = !run.readable;
       part.torn = runs.size() > 1;
       offset += run.size;
@@ -222,9 +223,10 @@ void Snapshot::cut_out_unreadable() {
 void Snapshot::drop_unreadable() {
   for (const CapturedRegion& region : regions_) {
     if (!region.unreadable || !region.wanted) continue;
-    for (const char* suffix : {".bin", ".bin.zst", ".pre.xxh3", ".post.xxh3"}) {
+    const std::string packed = std::string(kBytesSuffix) + kPackedSuffix;
+    for (const char* suffix : {kBytesSuffix, packed.c_str(), kBeforeHashesSuffix, kAfterHashesSuffix}) {
       unlink((path(region.file) + suffix).c_str());
-      unlink((path("memory_after/" + region_name(region.allocation.base)) + suffix).c_str());
+      unlink((path(file_in(kAfterFolder, region_name(region.allocation.base))) + suffix).c_str());
     }
     left_out_.push_back(region);
   }
@@ -253,7 +255,7 @@ bool Snapshot::read(uint64_t base, uint64_t size, std::vector<std::byte>& bytes)
 }
 
 bool Snapshot::write_before(Bytes roots) {
-  const bool everything = settings_.regions == Regions::kFull;
+  const bool everything = settings_.mode == Mode::kFull;
   for (CapturedRegion& region : regions_) region.wanted = everything || region.variable.has_value();
   if (everything) {
     for (CapturedRegion& region : regions_) {
@@ -300,7 +302,7 @@ void Snapshot::scan(Bytes bytes) {
 
 bool Snapshot::write_region(CapturedRegion& region, bool scan_it) {
   if (region.unreadable) return true;
-  const std::string name = path(region.file + ".bin");
+  const std::string name = path(region.file + kBytesSuffix);
   const auto file = RegionFile::create(name, region.variable ? Compression::kNone : settings_.compression);
   if (!file) return fail_to_write(name);
   ChunkHasher hasher;
@@ -313,7 +315,7 @@ bool Snapshot::write_region(CapturedRegion& region, bool scan_it) {
   if (!streamed) return region.unreadable;
   if (!file->finish(region.stored)) return fail_to_write(name);
   region.before = hasher.hashes();
-  return !hash || write_hashes(region, region.before, ".pre.xxh3");
+  return !hash || write_hashes(region, region.before, kBeforeHashesSuffix);
 }
 
 bool Snapshot::write_hashes(const CapturedRegion& region, const std::vector<uint64_t>& hashes,
@@ -341,7 +343,7 @@ bool Snapshot::write_after() {
   const bool hash = settings_.hash == Hash::kXxh3;
   for (CapturedRegion& region : regions_) {
     ChunkHasher hasher;
-    const std::string name = path("memory_after/" + region_name(region.allocation.base) + ".bin");
+    const std::string name = path(file_in(kAfterFolder, region_name(region.allocation.base) + kBytesSuffix));
     std::unique_ptr<RegionFile> file;
     if (settings_.post == Post::kBytes && !region.variable) {
       file = RegionFile::create(name, settings_.compression);
@@ -356,50 +358,57 @@ bool Snapshot::write_after() {
     if (!streamed) return false;
     if (file && !file->finish(stored)) return fail_to_write(name);
     region.after = hasher.hashes();
-    if (hash && !write_hashes(region, region.after, ".post.xxh3")) return false;
+    if (hash && !write_hashes(region, region.after, kAfterHashesSuffix)) return false;
   }
   drop_unreadable();
   return true;
 }
 
-json told(const CapturedRegion& region, const std::vector<AgentDescription>& agents) {
-  const Allocation& one = region.allocation;
-  if (region.variable) {
-    return {{"name", *region.variable},
-            {"address", one.base},
-            {"size", one.size},
-            {"file", region.file + ".bin"},
-            {"changed_by_launch", or_null(region.changed())},
-            {"hashes", seals_of(region)}};
-  }
-  const bool vmem = one.kind == Kind::kVmem;
-  return {{"base", one.base},
-          {"size", one.size},
-          {"kind", kind_name(region)},
-          {"agent", agent_named(agents, region.owner)},
-          {"pool_flags", region.pool_flags},
-          {"allocation_base", region.allocation_base},
-          {"allocation_size", region.allocation_size},
-          {"reservation_base", vmem ? unless_zero(one.reservation) : json()},
-          {"reservation_size", vmem ? unless_zero(one.reserved_size) : json()},
-          {"in_offset", vmem ? json(one.in_offset) : json()},
-          {"permissions", vmem ? json(one.permissions) : json()},
-          {"host_address", unless_zero(one.host)},
-          {"changed_by_launch", or_null(region.changed())},
-          {"hashes", seals_of(region)},
-          {"written_by_host", or_null(region.written_by_host)}};
+record::MemoryRegion told_region(const CapturedRegion& region, const std::vector<AgentDescription>& agents) {
+  const Allocation& allocation = region.allocation;
+  const bool vmem = allocation.kind == Kind::kVmem;
+  return {
+      .base = allocation.base,
+      .size = allocation.size,
+      .kind = kind_of(region),
+      .agent = agent_at(agents, region.owner),
+      .pool_flags = region.pool_flags,
+      .allocation_base = region.allocation_base,
+      .allocation_size = region.allocation_size,
+      .reservation_base = vmem ? unless_zero(allocation.reservation) : std::nullopt,
+      .reservation_size = vmem ? unless_zero(allocation.reserved_size) : std::nullopt,
+      .in_offset = vmem ? std::optional(allocation.in_offset) : std::nullopt,
+      .permissions = vmem ? std::optional(allocation.permissions) : std::nullopt,
+      .host_address = unless_zero(allocation.host),
+      .changed_by_launch = region.changed(),
+      .written_by_host = region.written_by_host,
+      .hashes = seals_of(region),
+  };
 }
 
-json listed(const CapturedRegion& region, uint64_t kernarg_address) {
-  const Allocation& one = region.allocation;
-  const bool vmem = one.kind == Kind::kVmem;
-  return {{"base", one.base},
-          {"size", one.size},
-          {"is_pool", one.kind == Kind::kPool || one.kind == Kind::kHsaMemory},
-          {"is_vmem", vmem},
-          {"contains_kernarg", kernarg_address - one.base < one.size},
-          {"handle", vmem ? one.handle : 0},
-          {"access", vmem ? one.permissions : 0}};
+record::ModuleVariable told_variable(const CapturedRegion& variable) {
+  return {
+      .name = variable.variable.value_or(""),
+      .address = variable.allocation.base,
+      .size = variable.allocation.size,
+      .file = variable.file + kBytesSuffix,
+      .changed_by_launch = variable.changed(),
+      .hashes = seals_of(variable),
+  };
+}
+
+record::Region listed(const CapturedRegion& region, uint64_t kernarg_address) {
+  const Allocation& allocation = region.allocation;
+  const bool vmem = allocation.kind == Kind::kVmem;
+  return {
+      .base = allocation.base,
+      .size = allocation.size,
+      .is_pool = allocation.kind == Kind::kPool || allocation.kind == Kind::kHsaMemory,
+      .is_vmem = vmem,
+      .contains_kernarg = kernarg_address - allocation.base < allocation.size,
+      .handle = vmem ? allocation.handle : 0,
+      .access = vmem ? allocation.permissions : 0,
+  };
 }
 
 }  // namespace rpl::isolate

@@ -3,12 +3,12 @@
 
 #include <deque>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "capture/memory_reader.h"
+#include "capture/records.h"
 #include "capture/settings.h"
 #include "code/kernel_registry.h"
 #include "memory/memory_map.h"
@@ -84,8 +84,9 @@ class Snapshot {
   std::deque<size_t> to_visit_;  // regions that were found by a pointer
 };
 
-// Regions as capture.json and memory_regions.json tell them.
-nlohmann::json told(const CapturedRegion& region, const std::vector<AgentDescription>& agents);
-nlohmann::json listed(const CapturedRegion& region, uint64_t kernarg_address);
+// As capture.json and memory_regions.json tell them.
+record::MemoryRegion told_region(const CapturedRegion& region, const std::vector<AgentDescription>& agents);
+record::ModuleVariable told_variable(const CapturedRegion& variable);
+record::Region listed(const CapturedRegion& region, uint64_t kernarg_address);
 
 }  // namespace rpl::isolate

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "capture/records.h"
+
 namespace rpl::isolate {
 namespace {
 
@@ -38,15 +40,11 @@ json without_dots(const json& object) {
   return found;
 }
 
-json argument(const json& given) {
-  json found = {{"name", nullptr},       {"offset", nullptr},        {"size", nullptr},
-                {"value_kind", nullptr}, {"address_space", nullptr}, {"type_name", nullptr},
-                {"access", nullptr}};
+json argument_of(const json& given) {
   const json plain = without_dots(given);
-  for (const auto& [key, value] : plain.items()) {
-    if (found.contains(key)) found[key] = value;
-  }
-  return found;
+  json argument = json::object();
+  for (const char* key : record::kArgumentKeys) argument[key] = plain.contains(key) ? plain[key] : json();
+  return argument;
 }
 
 }  // namespace
@@ -66,7 +64,7 @@ json metadata_of(Bytes message_pack, std::string_view kernel) {
     json arguments = json::array();
     if (one.contains(".args") && one[".args"].is_array()) {
       for (const json& given : one[".args"]) {
-        if (given.is_object()) arguments.push_back(argument(given));
+        if (given.is_object()) arguments.push_back(argument_of(given));
       }
     }
     return {{"arguments", std::move(arguments)}, {"metadata", without_dots(one)}};

@@ -85,7 +85,7 @@ TEST_CASE("settings are read from variables, and a value that can't be used is n
                                       {"HSA_RESERVE_SVM", "1"}});
   CHECK(given.output == "/out_4");
   CHECK(given.dispatch == 3);
-  CHECK(given.regions == Regions::kReferenced);
+  CHECK(given.mode == Mode::kReferenced);
   CHECK(given.drain_limit == std::chrono::milliseconds(250));
   CHECK(given.low_addresses);
   CHECK(given.error.empty());

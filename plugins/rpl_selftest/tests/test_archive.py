@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from rpl_core.errors import BadDataError
-from rpl_selftest.archive import document_in, read_archive, scrubber, write_archive
+from rpl_selftest.archive import document_in, html_page, read_archive, scrubber, write_archive
 from rpl_selftest.bench import Bench
 from rpl_selftest.contract import LinePart, SelftestDocument
 from rpl_selftest.kept import KeptResult, keep, read_kept
-from rpl_selftest.page import html_page
 
 ROOT = Path(__file__).parents[3]
 EVIL = "x` | <script>alert(1)</script>\n| forged | confirmed \x1b[31m"

@@ -10,8 +10,7 @@ import pytest
 
 from rpl_core.errors import BadDataError
 from rpl_selftest.checks import all_checks
-from rpl_selftest.kept import read_kept
-from rpl_selftest.telling import SelftestCheck
+from rpl_selftest.kept import SelftestCheck, read_kept
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from rpl_core.errors import BadDataError
-from rpl_vmreplay.capture.files import Regions
 from rpl_vmreplay.capture.folder import open_capture
+from rpl_vmreplay.capture.records import Regions
 
 BASE = 0x7F0000200000
 REGION = f"memory/region_{BASE:x}.bin"

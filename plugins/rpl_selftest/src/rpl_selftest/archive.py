@@ -24,6 +24,27 @@ if TYPE_CHECKING:
 
     from rpl_selftest.contract import SelftestDocument
 
+# The self-test as a page for a browser: one file, no script, nothing from elsewhere.
+
+
+def html_page(document: SelftestDocument) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("rpl_selftest", ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    template = environment.get_template("page.html.j2")
+    return template.render(document=document, summary=summary(document), label=document.label)
+
+
+def summary(document: SelftestDocument) -> str:
+    """One line; what the outcomes are about stands in it."""
+    return (
+        f"{document.confirmed} confirmed, {document.refuted} refuted, {document.not_possible} not possible "
+        f"({document.about})"
+    )
+
+
 NAME = "selftest.tar.gz"
 DOCUMENT, PAGE, PROGRAM = "selftest.json", "selftest.html", "known_work.hip"
 _MEMBERS = (DOCUMENT, PAGE, PROGRAM)

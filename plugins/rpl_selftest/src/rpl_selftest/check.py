@@ -1,17 +1,26 @@
-"""What a check is and how it can end. The checks stand in ``checks``, what they use in ``bench``."""
+"""What a check is and how it can end, and all of them in turn.
+
+The checks stand in ``checks``, what they use in ``bench``.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_core.errors import InterruptedRunError
+from rpl_core.model.trace import TraceRole
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_selftest.bench import Bench
+    from collections.abc import Iterable
+
+    from rpl_selftest.bench import Bench, Recorded
+    from rpl_selftest.contract import LinePart, SelftestDocument
 
 
 class Outcome(str, Enum):
@@ -53,3 +62,83 @@ class Check:
 
 def judged(holds: bool, found: str, **figures: float | None) -> Finding:
     return Finding(Outcome.CONFIRMED if holds else Outcome.REFUTED, found, figures)
+
+
+# All checks in turn, each within its boundary, and the document that comes of them.
+
+_MOST_TEXT, _MOST_SHORT = 2000, 200
+
+
+def run_checks(checks: Iterable[Check], bench: Bench, tell: Callable[[str], None]) -> tuple[LinePart, ...]:
+    """A line for each check of this mode, with what identifies this machine taken out of its text."""
+    from rpl_selftest.contract import LinePart
+
+    lines = []
+    for check in checks:
+        if check.only_full and not bench.full:
+            continue
+        tell(check.name)
+        begin = time.monotonic()
+        finding = _found(check, bench)
+        lines.append(
+            LinePart(
+                check=check.name,
+                outcome=finding.outcome.value,
+                runs=check.runs,
+                expected=check.expectation,
+                found=bench.scrubbed(finding.found)[:_MOST_TEXT],
+                document=check.document,
+                essential=check.essential,
+                seconds=round(time.monotonic() - begin, 3),
+                figures=dict(finding.figures),
+            )
+        )
+    return tuple(lines)
+
+
+def _found(check: Check, bench: Bench) -> Finding:
+    try:
+        return check.find(bench)
+    except NotPossibleError as error:
+        return Finding(Outcome.NOT_POSSIBLE, str(error))
+    except InterruptedRunError:
+        raise
+    # The boundary of a check: what rpl printed may lack what the check reads.
+    except Exception as error:  # noqa: BLE001 - the others go on
+        return Finding(Outcome.NOT_POSSIBLE, f"the check itself failed: {type(error).__name__}: {error}")
+
+
+def document_of(lines: tuple[LinePart, ...], bench: Bench, seconds: float) -> SelftestDocument:
+    from datetime import datetime, timezone
+
+    from rpl_core import __version__
+    from rpl_selftest.contract import SelftestDocument
+
+    count = {outcome: sum(line.outcome == outcome.value for line in lines) for outcome in Outcome}
+    open_ones = any(line.essential and line.outcome == Outcome.NOT_POSSIBLE.value for line in lines)
+    recorded: Recorded | None = bench.made("recording timing")
+    gpu = next(iter(recorded.recording.gpu_agents), None) if recorded else None
+
+    def short(text: str | None) -> str | None:
+        return None if text is None else bench.scrubbed(text)[:_MOST_SHORT]
+
+    return SelftestDocument(
+        rpl_version=__version__,
+        date=datetime.now(timezone.utc).date().isoformat(),
+        mode="full" if bench.full else "quick",
+        origin=recorded.recording.origin.value if recorded else None,
+        device=short(recorded.profile["provenance"]["device"]) if recorded else None,
+        product=short(gpu.product) if gpu else None,
+        profiler=short(_profiler(recorded)) if recorded else None,
+        verdict="refuted" if count[Outcome.REFUTED] else "no verdict" if open_ones else "confirmed",
+        confirmed=count[Outcome.CONFIRMED],
+        refuted=count[Outcome.REFUTED],
+        not_possible=count[Outcome.NOT_POSSIBLE],
+        seconds=round(seconds, 1),
+        lines=lines,
+    )
+
+
+def _profiler(recorded: Recorded) -> str | None:
+    traces = recorded.recording.traces
+    return next((trace.source.format for trace in traces if trace.role is TraceRole.TIMING), None)

@@ -16,22 +16,20 @@ RPL_API = 2
 
 @hookimpl
 def rpl_doctor_checks() -> tuple[DoctorCheck, ...]:
-    from rpl_selftest.kept import kept_path
-    from rpl_selftest.telling import SelftestCheck
+    from rpl_selftest.kept import SelftestCheck, kept_path
 
     return (SelftestCheck(),) if kept_path().is_file() else ()
 
 
 @hookimpl
 def rpl_documents() -> tuple[DocumentContract, ...]:
-    from rpl_selftest.telling import SelftestContract
+    from rpl_selftest.kept import SelftestContract
 
     return (SelftestContract(),)
 
 
 @hookimpl
 def rpl_analyzers() -> tuple[Analyzer, ...]:
-    from rpl_selftest.kept import kept_path
-    from rpl_selftest.telling import SelftestAnalyzer
+    from rpl_selftest.kept import SelftestAnalyzer, kept_path
 
     return (SelftestAnalyzer(),) if kept_path().is_file() else ()

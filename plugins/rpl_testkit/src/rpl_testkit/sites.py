@@ -101,7 +101,7 @@ class HostFactory:
         return module.__name__
 
     def _check_loaded(self, host: PluginHost, names: set[str]) -> None:
-        from rpl_core.plugins.records import PluginStatus
+        from rpl_core.plugins.discovery import PluginStatus
 
         for name in sorted(names):
             for record in host.record(name):

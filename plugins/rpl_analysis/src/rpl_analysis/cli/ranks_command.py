@@ -20,33 +20,19 @@ from rpl_core.documents.bundle import to_json
 from rpl_core.errors import UsageError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.text.table import counted
-from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    from rpl_analysis.cli.ranks import RanksCall
     from rpl_analysis.contracts.rank_job import RankJob
     from rpl_analysis.ranks.answer import Grouping
     from rpl_analysis.ranks.summary import RankSummary
     from rpl_core.cli.session import Session
 
-__all__ = ["RanksCall", "run_ranks"]
-
 NAME = "ranks.json"
 _PAGE = "ranks.html"
 
 
-@frozen
-class RanksCall:
-    """What the options say; ``None``: not said."""
-
-    recordings: tuple[Path, ...]
-    output: Path | None
-    jobs: int | None
-    cluster: str | None
-    executor: str | None
-    group_by: str | None
-
-
-def run_ranks(session: Session, call: RanksCall, as_json: bool) -> None:
+def run_ranks(session: Session, call: RanksCall) -> None:
     """Sum up what is not yet, answer, write and show."""
     group_of = _grouping(call.group_by)
     kept = call.recordings[0] if len(call.recordings) == 1 and _is_job(call.recordings[0]) else None
@@ -74,7 +60,7 @@ def run_ranks(session: Session, call: RanksCall, as_json: bool) -> None:
             )
     for one in job.missing:
         session.output.warning(f"{one.recording} is missing: {one.reason}")
-    session.output.raw(text if as_json else job_text(job))
+    session.output.raw(text if call.as_json else job_text(job))
 
 
 def _answer(gathered: Gathered, group_of: Grouping | None) -> RankJob:

@@ -13,56 +13,17 @@ import click
 
 from rpl_analysis.options import NAMES
 from rpl_compare.comparison.model import CompareRule, Outcome
-from rpl_core.cli.command_options import option_values
 from rpl_core.cli.output import emphasised, terminal_width
 from rpl_core.errors import NoVerdictError, UsageError
-from rpl_core.values import frozen
 from rpl_measure.samples import Statistic
 
 if TYPE_CHECKING:
     from rpl_compare.ci import Result
+    from rpl_compare.cli.compare import CompareSettings
     from rpl_compare.comparison.compare import CompareRequest, Comparison
     from rpl_compare.contract import ItemPart, OneSidedKernel
     from rpl_core.cli.session import Session
-    from rpl_core.interfaces.options import Options
     from rpl_core.model.recording import Recording
-
-
-@frozen(eq=False)
-class CompareSettings:
-    """What the options of one call say, by the names that click gives them; ``None``: not said."""
-
-    fail_above: str
-    kernels: tuple[str, ...]
-    alpha: float
-    statistic: str
-    min_share: str
-    force: bool
-    each_is_a_run: bool
-    history: Path | None
-    interleaved: bool
-    base_command: str | None
-    new_command: str | None
-    pairs: int
-    collector: str | None
-    focus_critical: bool | None
-    time_limit: float | None
-    total_time: float | None
-    debug: bool
-    output: Path | None
-    html: Path | None
-    annotate: str | None
-    junit: Path | None
-    badge: Path | None
-    as_json: bool
-    quiet: bool
-    range: str | None  # of a plugin, as this call says it
-    of_plugins: Options  # with what variables and files say
-
-    @classmethod
-    def of(cls, session: Session, flags: Mapping[str, Any]) -> CompareSettings:
-        own = {field.name: flags[field.name] for field in attrs.fields(cls) if field.name != "of_plugins"}
-        return cls(**own, of_plugins=option_values(session, "compare", flags))
 
 
 def recordings(session: Session, base: Path | None, new: Path | None, settings: CompareSettings) -> int:
@@ -71,7 +32,7 @@ def recordings(session: Session, base: Path | None, new: Path | None, settings: 
     from rpl_measure.manifest import is_comparison_directory
     from rpl_measure.side import load_side, range_of_sides
 
-    _refuse({"--total-time": settings.total_time}, because="only --interleaved measures")
+    _refuse({"--total-time": settings.total_time_s}, because="only --interleaved measures")
     if base is None:
         raise UsageError(
             "nothing to compare",
@@ -123,25 +84,20 @@ def interleaved(session: Session, base: Path | None, settings: CompareSettings) 
             next_step='`rpl compare --interleaved --base "./app_old 100" --new "./app_new 100"`',
         )
     base_command = application_command((settings.base_command,))
-    runs_directory = Path(session.setting("runs-directory"))
     measure = MeasureRequest(
         base=base_command,
         new=application_command((settings.new_command,)),
-        directory=settings.output or default_path(runs_directory, ("compare",)),
+        directory=settings.output or default_path(settings.runs_directory, ("compare",)),
         most_pairs=settings.pairs,
-        trace_dependencies=session.setting("focus-critical", settings.focus_critical),
-        time_limit_s=session.setting("time-limit", settings.time_limit),
-        total_time_s=settings.total_time,
+        trace_dependencies=settings.focus_critical,
+        time_limit_s=settings.time_limit_s,
+        total_time_s=settings.total_time_s,
     )
     with session.output.progress("compare", total=2 * settings.pairs + 2) as step:
         comparison = measure_and_compare(
             measure,
             _request(settings),
-            collector=choose_collector(
-                session.host,
-                session.setting("collector", settings.collector),
-                settings.of_plugins,
-            ),
+            collector=choose_collector(session.host, settings.collector, settings.of_plugins),
             host=session.host,
             log=log_sink(session, settings.debug),
             step=step,
@@ -263,13 +219,11 @@ def _request(settings: CompareSettings) -> CompareRequest:
     from rpl_compare.comparison.compare import CompareRequest
     from rpl_measure.comparable import SYNTHETIC_VARIABLE
 
-    if not 0 < settings.alpha < 0.5:
-        raise UsageError(f"--alpha must lie between 0 and 0.5, not {settings.alpha:g}")
     return CompareRequest(
         rule=CompareRule(
-            fail_above=_percent("--fail-above", settings.fail_above, least=0.01),
+            fail_above=settings.fail_above,
             alpha=settings.alpha,
-            min_share=_percent("--min-share", settings.min_share, least=0.0),
+            min_share=settings.min_share,
             forced=settings.force,
         ),
         statistic=Statistic(settings.statistic),
@@ -277,20 +231,6 @@ def _request(settings: CompareSettings) -> CompareRequest:
         range=settings.of_plugins[RANGE],
         allow_synthetic=os.environ.get(SYNTHETIC_VARIABLE) == "1",
     )
-
-
-def _percent(option: str, text: str, *, least: float) -> float:
-    """``3%`` and ``3`` are both 0.03."""
-    try:
-        percent = float(text.strip().removesuffix("%"))
-    except ValueError:
-        percent = float("nan")
-    if not least <= percent <= 1000:
-        raise UsageError(
-            f"{option} takes percent from {least:g} to 1000, not {text!r}",
-            next_step=f"for example {option} 3%",
-        )
-    return percent / 100
 
 
 def _refuse(options: Mapping[str, object], *, because: str) -> None:

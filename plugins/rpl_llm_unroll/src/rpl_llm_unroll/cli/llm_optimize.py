@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rpl_core.cli.command_options import PluginOptionsCommand
-from rpl_core.cli.declared_options import declared, takes
+from rpl_core.cli.declared_options import declared, option, settled, takes
 from rpl_core.cli.session import Session
 from rpl_core.errors import UsageError
+from rpl_core.values import frozen
 from rpl_llm_unroll.settings import FORM, OPTIONS, LlmSettings
 from rpl_optimize.cli.optimize_options import OptimizeSettings
 
@@ -20,33 +21,32 @@ if TYPE_CHECKING:
 
 # Options on the language model, and how they become options of the proposer.
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-_FORM_OPTIONS = (
-    click.option("--compact", is_flag=True, help="The shortest form: device, label, resources, kernel."),
-    click.option("--full-source", is_flag=True, help="The whole source file instead of what is used."),
-)
+@frozen
+class FormOptions:
+    """How much the prompt holds."""
 
+    compact: bool = option(
+        "--compact", is_flag=True, help="The shortest form: device, label, resources, kernel."
+    )
+    full_source: bool = option(
+        "--full-source", is_flag=True, help="The whole source file instead of what is used."
+    )
 
-def form_options(command: F) -> F:
-    """Add ``--compact`` and ``--full-source``."""
-    for option in reversed(_FORM_OPTIONS):
-        command = option(command)
-    return command
-
-
-def chosen_form(flags: Mapping[str, Any]) -> Form:
-    """The form of the prompt. Raises ``UsageError`` for both at once."""
-    if flags["compact"] and flags["full_source"]:
-        raise UsageError("--compact and --full-source exclude each other", next_step="leave one of them out")
-    if flags["compact"]:
-        return "compact"
-    return "full-source" if flags["full_source"] else "standard"
+    def form(self) -> Form:
+        """Raises ``UsageError`` for both at once."""
+        if self.compact and self.full_source:
+            raise UsageError(
+                "--compact and --full-source exclude each other", next_step="leave one of them out"
+            )
+        if self.compact:
+            return "compact"
+        return "full-source" if self.full_source else "standard"
 
 
 def split_flags(flags: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The flags of a language model, and all others."""
-    own = {*declared(LlmSettings), "compact", "full_source"}
+    own = {*declared(LlmSettings), *declared(FormOptions)}
     return {k: v for k, v in flags.items() if k in own}, {k: v for k, v in flags.items() if k not in own}
 
 
@@ -60,7 +60,7 @@ def proposer_options(session: Session, flags: Mapping[str, Any]) -> dict[str, st
             value = view.get(one.setting)
         if value is not None and value is not False:
             options[name] = "true" if value is True else str(value)
-    form = chosen_form(flags)
+    form = settled(FormOptions, session, flags).form()
     return options if form == "standard" else {**options, FORM: form}
 
 
@@ -73,9 +73,7 @@ def proposer_options(session: Session, flags: Mapping[str, Any]) -> dict[str, st
     short_help="Let a language model rewrite kernels; accept what is proven.",
 )
 @click.argument("application", nargs=-1, type=click.UNPROCESSED)
-@takes(LlmSettings)
-@form_options
-@takes(OptimizeSettings)
+@takes(LlmSettings, FormOptions, OptimizeSettings)
 @click.pass_context
 def llm_optimize(context: click.Context, /, application: tuple[str, ...], **flags: Any) -> int:
     """Ask a language model for faster kernels: `rpl llm-optimize [SOURCE] "COMMAND" --model NAME`.

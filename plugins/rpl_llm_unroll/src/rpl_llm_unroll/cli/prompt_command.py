@@ -3,59 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import attrs
-
-from rpl_core.cli.session import Session, session_of
 from rpl_core.errors import BadDataError, UsageError
-from rpl_core.values import frozen
 from rpl_llm_unroll.disclosure import suspicious_lines
 
 if TYPE_CHECKING:
-    import click
-
+    from rpl_core.cli.session import Session
     from rpl_core.documents.bundle import Documents
+    from rpl_llm_unroll.cli.prompt import PromptSettings
     from rpl_llm_unroll.prompt.model import Prompt
     from rpl_llm_unroll.settings import Form
     from rpl_optimize.interfaces.transformation import KernelSource
 
 
-@frozen
-class PromptSettings:
-    """What the options of one call say; ``None``: not said. ``flags`` hold those of plugins too."""
-
-    form: Form
-    kernel: str | None
-    run: Path | None
-    binary: Path | None
-    runs: int | None
-    roofline: bool | None
-    focus_critical: bool | None
-    collector: str | None
-    time_limit: float | None
-    debug: bool
-    as_json: bool
-    output: Path | None
-    flags: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, form: Form, flags: Mapping[str, Any]) -> PromptSettings:
-        names = [field.name for field in attrs.fields(cls) if field.name not in {"form", "flags"}]
-        given = {name: flags[name] for name in names}
-        return cls(form=form, flags=flags, **given)
-
-
-def print_prompt(
-    context: click.Context, source: Path, application: tuple[str, ...], form: Form, flags: Mapping[str, Any]
-) -> None:
+def print_prompt(session: Session, source: Path, application: tuple[str, ...], given: PromptSettings) -> None:
     """Print it as text or JSON; what looks like a secret is noted, since nothing is sent here."""
     from rpl_optimize.transform import read_source
 
-    session = session_of(context)
-    given = PromptSettings.of(form, flags)
     text = read_source(source, given.kernel)
     documents, command = _documents(session, application, given)
     built = _prompt(session, text, documents, given.binary or _program(command), given.form)
@@ -128,18 +94,16 @@ def _profile(session: Session, command: tuple[str, ...], given: PromptSettings) 
 
     request = ProfileRequest(
         command=command,
-        runs=session.setting("runs", given.runs),
-        roofline=session.setting("roofline", given.roofline),
-        trace_dependencies=session.setting("focus-critical", given.focus_critical),
-        time_limit_s=session.setting("time-limit", given.time_limit),
+        runs=given.runs,
+        roofline=given.roofline,
+        trace_dependencies=given.focus_critical,
+        time_limit_s=given.time_limit_s,
         allow_dangerous_counters=False,
         output=given.output,
-        runs_directory=Path(session.setting("runs-directory")),
+        runs_directory=given.runs_directory,
         analysis=analysis_request(session, given.flags, None, command="prompt"),
     )
-    collector = choose_collector(
-        session.host, session.setting("collector", given.collector), request.analysis.options
-    )
+    collector = choose_collector(session.host, given.collector, request.analysis.options)
     with session.output.progress("profile", total=None) as step:
         log = log_sink(session, given.debug)
         recorded = record_application(request, collector, session.host, log, step)

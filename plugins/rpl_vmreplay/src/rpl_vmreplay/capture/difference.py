@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.files import CODE_OBJECT, KERNARG
 from rpl_vmreplay.capture.folder import BLOCK_BYTES, Capture, blocks_with_data
+from rpl_vmreplay.capture.layout import CODE_OBJECT, KERNARG
 
 
 @frozen

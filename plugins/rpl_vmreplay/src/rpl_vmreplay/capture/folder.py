@@ -11,27 +11,28 @@ from rpl_core.errors import BadDataError, MissingError
 from rpl_core.files.bounded import refuse_repeats
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.files import (
-    AFTER_FOLDER,
-    DISPATCH,
-    EXTRAS,
     KERNCAP_COMPLETE,
     KERNCAP_METADATA,
-    REGIONS,
-    SENTINEL,
     VARIABLES,
-    Dispatch,
-    Extras,
-    MemoryRegion,
-    ModuleVariable,
-    Region,
-    Regions,
     Variable,
     Variables,
     read_json,
 )
+from rpl_vmreplay.capture.layout import (
+    AFTER_FOLDER,
+    AFTER_HASHES_SUFFIX,
+    BEFORE_HASHES_SUFFIX,
+    BYTES_SUFFIX,
+    CHUNK_BYTES,
+    DISPATCH,
+    EXTRAS,
+    PACKED_SUFFIX,
+    REGIONS,
+    SENTINEL,
+)
+from rpl_vmreplay.capture.records import Dispatch, Extras, MemoryRegion, ModuleVariable, Region, Regions
 
-BLOCK_BYTES = 1 << 20
-PACKED_SUFFIX = ".zst"
+BLOCK_BYTES = CHUNK_BYTES
 #: What a packed byte stands for at most: a block of 4 bytes is one byte 128 KiB long (RFC 8878, 3.1.1.2).
 _LARGEST_RATIO = (128 << 10) // 4
 _FRAME_BYTES = 64
@@ -156,7 +157,8 @@ class Capture:
             return None
         if moment == "post" and self.extras.memory.post == "none":
             return None
-        return f"{part.file_name.removesuffix('.bin')}.{moment}.xxh3"
+        suffix = AFTER_HASHES_SUFFIX if moment == "post" else BEFORE_HASHES_SUFFIX
+        return part.file_name.removesuffix(BYTES_SUFFIX) + suffix
 
     def path_of(self, region: Region) -> Path:
         return self.folder / self.name_of(region)

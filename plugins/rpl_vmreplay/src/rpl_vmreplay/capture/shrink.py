@@ -12,24 +12,29 @@ from rpl_core.errors import BadDataError, NoVerdictError
 from rpl_core.process.storage import storage_error
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.accesses import PAGE_BYTES, Accesses, Ranges, accesses_of, logged, pages_of
-from rpl_vmreplay.capture.files import (
+from rpl_vmreplay.capture.files import KERNCAP_COMPLETE, KERNCAP_METADATA, VARIABLES, Variable, chunk_hash
+from rpl_vmreplay.capture.folder import BLOCK_BYTES, Capture, open_capture
+from rpl_vmreplay.capture.layout import (
+    AFTER_HASHES_SUFFIX,
+    BEFORE_HASHES_SUFFIX,
+    BYTES_SUFFIX,
     CODE_OBJECT,
     DISPATCH,
     EXTRAS,
     KERNARG,
+    MEMORY_FOLDER,
+    REGION_PREFIX,
     REGIONS,
+    SCHEMA_VERSION,
     SENTINEL,
-    Region,
-    Variable,
-    chunk_hash,
 )
-from rpl_vmreplay.capture.folder import BLOCK_BYTES, Capture, open_capture
 from rpl_vmreplay.capture.plain_memory import PlainMemory
+from rpl_vmreplay.capture.records import Region
 from rpl_vmreplay.capture.wholeness import SEALED, problems_of
 from rpl_vmreplay.interfaces.replayer import MemoryRange, Replayer, ReplayRequest
 
 #: What is taken over as it is: the launch, its arguments, its code, variables of modules.
-_UNCHANGED = (DISPATCH, KERNARG, CODE_OBJECT, "metadata.json", "module_variables.json", "capture_complete")
+_UNCHANGED = (DISPATCH, KERNARG, CODE_OBJECT, KERNCAP_METADATA, VARIABLES, KERNCAP_COMPLETE)
 
 
 @frozen
@@ -105,7 +110,7 @@ def _require_the_same(
 
 
 def _write(capture: Capture, folder: Path, pages: Ranges, after: tuple[bytes | None, ...]) -> None:
-    (folder / "memory").mkdir(parents=True)
+    (folder / MEMORY_FOLDER).mkdir(parents=True)
     for name in _UNCHANGED:
         if (capture.folder / name).is_file():
             shutil.copyfile(capture.folder / name, folder / name)
@@ -131,11 +136,11 @@ def _write_variable_hashes(capture: Capture, variable: Variable, folder: Path) -
     """What the whole capture says of it; a capture without hashes gets those before the launch."""
     if capture.extras is None:
         return
-    stem = str(folder / variable.blob).removesuffix(".bin")
-    Path(f"{stem}.pre.xxh3").write_bytes(_hashes((capture.folder / variable.blob).read_bytes()))
+    stem = str(folder / variable.blob).removesuffix(BYTES_SUFFIX)
+    Path(stem + BEFORE_HASHES_SUFFIX).write_bytes(_hashes((capture.folder / variable.blob).read_bytes()))
     after = capture.hashes_of(variable, "post")
     if after is not None:
-        shutil.copyfile(after, f"{stem}.post.xxh3")
+        shutil.copyfile(after, stem + AFTER_HASHES_SUFFIX)
 
 
 def _region(capture: Capture, page: MemoryRange) -> Region:
@@ -149,10 +154,10 @@ def _region(capture: Capture, page: MemoryRange) -> Region:
 
 def _write_extras(capture: Capture, folder: Path, pieces: list[_Piece]) -> None:
     for piece in pieces:
-        stem = str(folder / piece.region.file_name).removesuffix(".bin")
-        Path(f"{stem}.pre.xxh3").write_bytes(_hashes(piece.before))
+        stem = str(folder / piece.region.file_name).removesuffix(BYTES_SUFFIX)
+        Path(stem + BEFORE_HASHES_SUFFIX).write_bytes(_hashes(piece.before))
         if piece.after is not None:
-            Path(f"{stem}.post.xxh3").write_bytes(_hashes(piece.after))
+            Path(stem + AFTER_HASHES_SUFFIX).write_bytes(_hashes(piece.after))
     told = json.loads((capture.folder / EXTRAS).read_text())
     size = sum(one.region.size for one in pieces)
     told["memory"] |= {
@@ -165,9 +170,9 @@ def _write_extras(capture: Capture, folder: Path, pieces: list[_Piece]) -> None:
         "regions": [_told_region(told["memory"]["regions"], one) for one in pieces],
     }
     for region in told["memory"]["regions"]:
-        region["hashes"] = _seals(folder, f"memory/region_{region['base']:x}")
+        region["hashes"] = _seals(folder, f"{MEMORY_FOLDER}/{REGION_PREFIX}{region['base']:x}")
     for variable in told["module_variables"]:
-        variable["hashes"] = _seals(folder, variable["file"].removesuffix(".bin"))
+        variable["hashes"] = _seals(folder, variable["file"].removesuffix(BYTES_SUFFIX))
     (folder / EXTRAS).write_text(_json(told))
     _seal(folder)
 
@@ -188,7 +193,10 @@ def _seals(folder: Path, stem: str) -> dict[str, str | None]:
     """Hashes of the hash files of a region or variable."""
     import xxhash
 
-    paths = {moment: folder / f"{stem}.{moment}.xxh3" for moment in ("pre", "post")}
+    paths = {
+        "pre": folder / f"{stem}{BEFORE_HASHES_SUFFIX}",
+        "post": folder / f"{stem}{AFTER_HASHES_SUFFIX}",
+    }
     return {
         moment: xxhash.xxh3_64_hexdigest(path.read_bytes()) if path.exists() else None
         for moment, path in paths.items()
@@ -208,7 +216,7 @@ def _seal(folder: Path) -> None:
         name: {"size": len(content), "xxh3": xxhash.xxh3_64_hexdigest(content)}
         for name, content in contents.items()
     }
-    (folder / SENTINEL).write_text(_json({"schema_version": "1.0", "files": files}))
+    (folder / SENTINEL).write_text(_json({"schema_version": SCHEMA_VERSION, "files": files}))
 
 
 def _json(value: dict[str, Any]) -> str:

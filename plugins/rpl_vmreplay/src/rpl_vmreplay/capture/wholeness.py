@@ -7,30 +7,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rpl_core.errors import BadDataError
-from rpl_vmreplay.capture.files import (
+from rpl_vmreplay.capture.files import LARGEST_SENTINEL_BYTES, Variable, chunk_hash, read_json
+from rpl_vmreplay.capture.folder import BLOCK_BYTES, Capture, blocks_with_data, packed_size_problem
+from rpl_vmreplay.capture.layout import (
     CODE_OBJECT,
     DISPATCH,
     EXTRAS,
     HASH_BYTES,
     KERNARG,
-    LARGEST_SENTINEL_BYTES,
+    PACKED_SUFFIX,
     REGIONS,
     SENTINEL,
-    MemoryRegion,
-    ModuleVariable,
-    Region,
-    Sentinel,
-    Variable,
-    chunk_hash,
-    read_json,
 )
-from rpl_vmreplay.capture.folder import (
-    BLOCK_BYTES,
-    PACKED_SUFFIX,
-    Capture,
-    blocks_with_data,
-    packed_size_problem,
-)
+from rpl_vmreplay.capture.records import MemoryRegion, ModuleVariable, Region, Sentinel
 
 
 def isa_difference(wanted: str, given: str) -> str | None:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rpl_core.cli.output import Output
     from rpl_vmreplay.capture.accesses import Accesses
     from rpl_vmreplay.capture.difference import Difference
-    from rpl_vmreplay.capture.files import Extras, Region
     from rpl_vmreplay.capture.folder import Capture
+    from rpl_vmreplay.capture.records import Extras, Region
 
 
 _FOLDER = click.Path(path_type=Path)

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.files import KERNARG, Argument
 from rpl_vmreplay.capture.folder import Capture
+from rpl_vmreplay.capture.layout import KERNARG
+from rpl_vmreplay.capture.records import Argument
 from rpl_vmreplay.compare.data_types import (
     UNKNOWN,
     DataType,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.files import KERNARG
+from rpl_vmreplay.capture.layout import KERNARG
 from rpl_vmreplay.compare.data_types import parameter_texts
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.files import CODE_OBJECT, KERNARG
 from rpl_vmreplay.capture.folder import Capture, blocks_with_data
+from rpl_vmreplay.capture.layout import CODE_OBJECT, KERNARG
 from rpl_vmreplay.interfaces.replayer import Failure, ReplayError
 
 if TYPE_CHECKING:

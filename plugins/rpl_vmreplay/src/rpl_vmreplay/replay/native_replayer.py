@@ -17,8 +17,9 @@ from rpl_core.interfaces.options import Options
 from rpl_core.model.origin import Origin
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.files import KERNARG, Region
 from rpl_vmreplay.capture.folder import Capture
+from rpl_vmreplay.capture.layout import KERNARG
+from rpl_vmreplay.capture.records import Region
 from rpl_vmreplay.interfaces.replayer import (
     AgainstResult,
     Failure,
@@ -147,7 +148,7 @@ class ReplayPlan:
         dynamic = None
         if segment is not None and segment.fixed is not None:
             dynamic = max(segment.launched - segment.fixed, 0)
-        plain = self._folder / ("other.hsaco" if code is self._against else "kernel.hsaco")
+        plain = self._folder / ("other.hsaco" if code is self._against else "first.hsaco")
         plain.write_bytes(code.code.elf)
         address = None if extras is None or self._filled is not None else extras.dispatch.kernarg_address
         size = launch.kernarg_size if self._filled is None else len(self._filled)

@@ -17,6 +17,7 @@ from rpl_core.errors import (
 )
 from rpl_core.exit_codes import ExitCode
 from rpl_core.values import frozen
+from rpl_vmreplay.capture.layout import CODE_OBJECT, DISPATCH, KERNARG, REGIONS
 from rpl_vmreplay.interfaces.replayer import (
     Failure,
     MemoryRange,
@@ -122,7 +123,7 @@ def replay_document(capture: Capture, request: ReplayRequest, result: ReplayResu
         "kernel": {
             "name": capture.dispatch.mangled_name,
             "demangled_name": capture.dispatch.demangled_name,
-            "hsaco_path": str(request.code_object or capture.folder / "kernel.hsaco"),
+            "hsaco_path": str(request.code_object or capture.folder / CODE_OBJECT),
             "captured_code": request.code_object is None,
         },
         "execution": _execution(request, result),
@@ -208,7 +209,6 @@ def capture_hash(capture: Capture) -> str:
     ones."""
     import xxhash
 
-    from rpl_vmreplay.capture.files import CODE_OBJECT, DISPATCH, KERNARG, REGIONS
     from rpl_vmreplay.capture.folder import BLOCK_BYTES, blocks_with_data
 
     digest = xxhash.xxh3_64()

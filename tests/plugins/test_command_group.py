@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from rpl_core.cli.lazy_group import LazyGroup
+from rpl_core.cli.main import LazyGroup
 from rpl_core.errors import MissingError, RplError
 
 COMMAND = """
@@ -29,7 +29,7 @@ not_a_command = 42
 @pytest.fixture
 def group(rpl_site):
     rpl_site.module("hello_cmd", COMMAND, header="")
-    return LazyGroup("rpl", lazy_commands={"own": ("rpl_core.cli.doctor:doctor", "Our own command.")})
+    return LazyGroup("rpl", lazy_commands={"own": ("rpl_core.cli.installation:doctor", "Our own command.")})
 
 
 def call(group, *arguments):
