@@ -36,10 +36,10 @@ def import_numpy_alone() -> None:
     finally:
         if alone:
             del os.environ[_BLAS_THREADS]
-    _keep_freed_memory()
+    keep_freed_memory()
 
 
-def _keep_freed_memory() -> None:
+def keep_freed_memory() -> None:
     """Columns come and go: what goes back to the system is cleared again each time, a fifth of a long run.
 
     A setting of this process alone: a variable would reach the application to profile.
