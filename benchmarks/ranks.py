@@ -30,7 +30,7 @@ from simulated_job import PER_MACHINE, SimulatedJob
 from rpl_analysis.ranks.answer import answer_of
 from rpl_analysis.ranks.job import JobSummary
 from rpl_analysis.ranks.summary_file import RecordedFile, SavedSummary, load_summary, save_summary
-from rpl_core.cli.process_start import collect_garbage_rarely
+from rpl_core.cli.process_start import collect_garbage_rarely, keep_freed_memory
 
 #: Targets: CPU seconds for a rank of 20 k dispatches, GB of a process, seconds to merge 4 096 summaries,
 #: the exponent of that over ranks, and two processes against one.
@@ -127,6 +127,7 @@ def merge_summaries(dispatches: int) -> bool:
         assert answer["ranks"] == SIZES[-1]
         print(f"  {SIZES[-1]} summaries: {cpu:.2f} CPU-s, peak {peak:.2f} GB, a whole process")
         collect_garbage_rarely()  # as in the command
+        keep_freed_memory()
         times = np.full((TURNS, len(SIZES)), np.inf)
         for turn in times:
             for i, ranks in enumerate(SIZES):

@@ -18,6 +18,7 @@ from rpl_analysis.contracts.rank_job import RankJob
 from rpl_analysis.ranks.answer import answer_of
 from rpl_analysis.ranks.gather import numbers_in
 from rpl_analysis.ranks.job import JobSummary, find_waits, merge_jobs
+from rpl_analysis.ranks.page import job_page
 from rpl_analysis.ranks.recognise import builtin_collective_rules
 from rpl_analysis.ranks.report import rank_report
 from rpl_analysis.ranks.summary import summarise
@@ -197,6 +198,10 @@ def test_a_rank_that_is_late_by_less_than_clocks_are_known_is_slow_by_its_own_cl
     told = " ".join(job_text(answer).split())
     assert "r is slow: its kernels took longest before 12 of 12 operations that no clock decides" in told
     assert max(map(len, job_text(answer).splitlines())) <= 100
+    page = job_page(answer)
+    assert "<th>open longest</th><th>open excess ns</th>" in page
+    assert page.count("<td>12</td><td>120</td></tr>") == 1
+    assert page.count("<td>0</td><td>0</td></tr>") == 3
 
 
 @pytest.mark.parametrize("often", [6, 8])

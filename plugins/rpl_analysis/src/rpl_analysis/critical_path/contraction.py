@@ -29,6 +29,8 @@ __all__ = ["Contraction", "Sweeps", "contract"]
 
 #: Edges on any path up to which sweeps over all of them beat a step per edge (measured).
 _MOST_SWEEPS = 2
+#: So many of the first edges tell of most graphs that their paths take more (chosen).
+_FIRST_EDGES = 2**14
 
 
 @frozen(eq=False, kw_only=True)
@@ -101,6 +103,11 @@ class Sweeps:
 
 def _shallow(segment: IntArray, source: IntArray, target: IntArray) -> Sweeps | None:
     """The sweeps over ordered edges between breakpoints; None where it takes too many."""
+    if target.size > _FIRST_EDGES:
+        early = slice(_FIRST_EDGES)
+        some = _sorted_union(source[early], target[early])
+        if _shallow(segment[some], *(np.searchsorted(some, end[early]) for end in (source, target))) is None:
+            return None
     edge = np.argsort(target, kind="stable")
     ordered = target[edge]
     first = np.flatnonzero(np.diff(ordered, prepend=-1))

@@ -7,6 +7,7 @@ It changes at breakpoints only, so the sequential work is one step per edge.
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,8 +63,8 @@ def advance(contraction: Contraction, total_ns: IntArray, edge_lag_ns: IntArray)
 def _offsets(contraction: Contraction, gain: IntArray) -> IntArray:
     if contraction.sweeps is not None:
         return contraction.sweeps.offsets(gain)
-    offset = [0] * contraction.breakpoint.size
-    # In blocks: as Python numbers the columns of all edges would need five times their memory.
+    # In 64 bits and in blocks: as Python numbers offsets and edges would need five times their memory.
+    offset = array("q", bytes(8 * contraction.breakpoint.size))
     for first in range(0, gain.size, _BLOCK):
         block = slice(first, first + _BLOCK)
         steps = zip(
@@ -76,7 +77,7 @@ def _offsets(contraction: Contraction, gain: IntArray) -> IntArray:
         for target, source, carried, added in steps:
             by_edge, along = offset[source] + added, offset[carried]
             offset[target] = by_edge if by_edge > along else along
-    return np.array(offset, dtype=np.int64)
+    return np.frombuffer(offset, np.int64)
 
 
 def heads(contraction: Contraction, passed: Advance, total_ns: IntArray) -> IntArray:

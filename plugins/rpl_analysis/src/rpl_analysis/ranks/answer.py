@@ -23,7 +23,7 @@ from rpl_analysis.contracts.rank_job import (
 )
 from rpl_analysis.contracts.ranks import ImbalancedKernelPart
 from rpl_analysis.ranks.digest import RELATIVE_ERROR
-from rpl_analysis.ranks.job import JobSummary, Waits, find_waits
+from rpl_analysis.ranks.job import JobSummary, Waits, find_waits, two_highest
 from rpl_analysis.ranks.report import uneven_kernels
 from rpl_core.model.origin import Origin
 from rpl_core.text.table import counted
@@ -100,7 +100,8 @@ def answer_of(
     times = _times(job, waits, job_ns)
     last = _last(job, waits)
     groups = list(map(group_of, ranks, numbers)) if group_of else None
-    outliers = _outliers(job, numbers, times, groups, job_ns)
+    table = _table(job)
+    outliers = _outliers(job, table, numbers, times, groups, job_ns)
     what_if, no_what_if = _what_if(job, waits, last, job_ns)
     return RankJob(
         origin=Origin.weakest([Origin(rank.origin) for rank in ranks]).value,
@@ -119,7 +120,7 @@ def answer_of(
         relative_error=RELATIVE_ERROR,
         collectives=_collectives(job, waits),
         kernels=_kernels(job),
-        imbalances=_imbalances(job),
+        imbalances=_imbalances(table),
         outliers=outliers[:MOST_ROWS],
         outliers_left_out=max(0, len(outliers) - MOST_ROWS),
         groups=_groups(times, last, groups),
@@ -146,7 +147,7 @@ def _times(job: JobSummary, waits: Sequence[Waits], job_ns: int | None) -> _Time
         sums["least"][match.rows] += found.least_ns
         sums["most"][match.rows] += found.most_ns
         # While a rank waits, kernels that run beside the collective are no waiting.
-        sums["exposed"][match.rows] += np.minimum(found.each_ns, match.exposed_ns).sum(axis=1)
+        sums["exposed"][match.rows] += found.exposed_ns
     waiting = np.clip(sums["exposed"], 0, exposed)
     return _Times(
         computing_ns=of("computing_ns"),
@@ -187,25 +188,25 @@ def _last(job: JobSummary, waits: Sequence[Waits]) -> _Last | None:
         return None
     sums = [np.zeros(len(job.ranks), np.int64) for _ in range(7)]
     for match, found in known:
-        columns = np.arange(found.last.size)
-        # Whoever is last with others at the same time keeps nobody waiting.
-        second = np.partition(found.each_ns, 1, axis=0)[1]
-        alone = second > 0
-        sure = found.settled & alone
-        work = match.work_ns[found.last, columns] - np.median(match.work_ns, axis=0)
-        host = match.host_ns[found.last, columns] - np.median(match.host_ns, axis=0)
-        rows = match.rows[found.last]
-        np.add.at(sums[0], rows[sure], 1)
-        np.add.at(sums[1], rows[sure & (work >= host)], 1)
-        np.add.at(sums[2], rows[sure & (work < host)], 1)
-        open_ = alone & ~found.settled
-        np.add.at(sums[3], rows[open_], 1)
-        np.add.at(sums[4], rows[sure], second[sure])
-        shorter, longest = np.partition(match.work_ns, -2, axis=0)[-2:]
-        slow = open_ & (longest > shorter)
-        slowest = match.rows[match.work_ns.argmax(axis=0)[slow]]
-        np.add.at(sums[5], slowest, 1)
-        np.add.at(sums[6], slowest, (longest - shorter)[slow])
+        for block in match.blocks():
+            last, second = found.last[block], found.second_ns[block]
+            taken, idle = match.work_ns[:, block], match.host_ns[:, block]
+            columns = np.arange(last.size)
+            # Whoever is last with others at the same time keeps nobody waiting.
+            sure = found.settled[block] & (second > 0)
+            work = taken[last, columns] - np.median(taken, axis=0)
+            host = idle[last, columns] - np.median(idle, axis=0)
+            rows = match.rows[last]
+            np.add.at(sums[0], rows[sure], 1)
+            np.add.at(sums[1], rows[sure & (work >= host)], 1)
+            np.add.at(sums[2], rows[sure & (work < host)], 1)
+            open_ = (second > 0) & ~sure
+            np.add.at(sums[3], rows[open_], 1)
+            np.add.at(sums[4], rows[sure], second[sure])
+            longest, slowest, shorter = two_highest(taken)
+            slow = open_ & (longest > shorter)
+            np.add.at(sums[5], match.rows[slowest[slow]], 1)
+            np.add.at(sums[6], match.rows[slowest[slow]], (longest - shorter)[slow])
     return _Last(*sums)
 
 
@@ -276,11 +277,10 @@ def _table(job: JobSummary) -> _Table:
     return _Table(names, total, count)
 
 
-def _imbalances(job: JobSummary) -> tuple[ImbalancedKernelPart, ...]:
+def _imbalances(table: _Table) -> tuple[ImbalancedKernelPart, ...]:
     """As in ``profile.json``: by what the slowest rank spends above the mean."""
-    if len(job.ranks) < 2:
+    if len(table.total_ns) < 2:
         return ()
-    table = _table(job)
     return uneven_kernels(table.names, table.total_ns, table.count, MOST_ROWS)
 
 
@@ -296,6 +296,7 @@ def _scores(values: Int64Column) -> tuple[float, NDArray[np.floating]]:
 
 def _outliers(
     job: JobSummary,
+    table: _Table,
     numbers: Sequence[int],
     times: _Times,
     groups: Sequence[str] | None,
@@ -304,7 +305,7 @@ def _outliers(
     """Ranks and groups that take longer than the others; the furthest in time first."""
     if len(job.ranks) < 4 or not job_ns:  # of three, who is the odd one?
         return ()
-    table, found = _table(job), list[OutlierPart]()
+    found = list[OutlierPart]()
     usual = np.median(table.total_ns, axis=0)
     metrics: list[tuple[Literal["computing", "host", "waiting"], Int64Column]]
     metrics = [("computing", times.computing_ns), ("host", times.host_ns)]
@@ -378,15 +379,17 @@ def _what_if(
     if len(job.ranks) > 2:
         asked.append((f"{counted(hundredth, 'rank')} that are late most were so", hundredth))
     asked.append(("no rank were slower than the median rank", len(job.ranks)))
+    gains = [0] * len(asked)
+    for match in whole:
+        for block in match.blocks():
+            took = match.work_ns[:, block] + match.host_ns[:, block]
+            median, slowest = np.median(took, axis=0).astype(np.int64), took.max(axis=0)
+            for i, (_, count) in enumerate(asked):
+                changed = took.copy()
+                changed[order[:count]] = np.minimum(took[order[:count]], median)
+                gains[i] += int((slowest - changed.max(axis=0)).sum())
     parts = []
-    for what, count in asked:
-        rows, gain = order[:count], 0
-        for match in whole:
-            took = match.work_ns + match.host_ns
-            median = np.median(took, axis=0).astype(np.int64)
-            changed = took.copy()
-            changed[rows] = np.minimum(took[rows], median)
-            gain += int((took.max(axis=0) - changed.max(axis=0)).sum())
+    for (what, count), gain in zip(asked, gains, strict=True):
         left = job_ns - gain
         parts.append(RankWhatIfPart(what, count, gain, left, job_ns / left if left > 0 else None))
     return tuple(parts), None

@@ -8,7 +8,7 @@ offset from both sides, and what is said of ranks on two machines is said for ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -26,12 +26,15 @@ if TYPE_CHECKING:
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["Clocks", "JobSummary", "Match", "merge_jobs"]
+__all__ = ["Clocks", "JobSummary", "Match", "Waits", "find_waits", "merge_jobs", "two_highest"]
 
 #: An offset that nothing bounds: 73 years, which leaves room in 64 bits beside the time of an epoch.
 UNBOUNDED_NS = 1 << 61
 #: The bounds of offsets get no narrower after a few rounds; what was found until then holds (chosen).
 _MOST_ROUNDS = 32
+#: Times of ranks and operations that are worked on at a time, 1 MiB: beyond the caches of a core every pass
+#: over a column costs twice as much, and thousands of ranks are beyond them (measured).
+_BLOCK_TIMES = 1 << 17
 _CONTRADICTION = (
     "a rank ended before another began under every offset of the clocks: the launches don't belong together, "
     "or the clocks drift apart"
@@ -56,6 +59,12 @@ class Match:
     work_ns: Int64Column
     host_ns: Int64Column  # from the collective before to this one, without ``work_ns``
     reason: str | None = None
+
+    def blocks(self) -> Iterator[slice]:
+        """All operations, some at a time."""
+        width = max(1, _BLOCK_TIMES // self.rows.size)
+        for first in range(0, self.begin_ns.shape[1], width):
+            yield slice(first, first + width)
 
 
 @frozen(eq=False)
@@ -211,54 +220,64 @@ class Waits:
     """Who waited in a matched collective, per rank of ``rows``, and who came last.
 
     ``wait_ns`` is that under the likely offsets of the clocks, between ``least_ns`` and ``most_ns`` under
-    any. ``each_ns`` has the wait of each rank in each operation. ``last`` is the row among the match's ranks
-    that came last to each operation, ``settled`` whether it did under every offset.
+    any; ``exposed_ns`` the part of it while no other kernel ran. Per operation ``last`` is the row among
+    the match's ranks that came last, ``settled`` whether it did under every offset, and ``second_ns`` how
+    long the one before it waited: all others waited longer.
     """
 
     wait_ns: Int64Column
     least_ns: Int64Column
     most_ns: Int64Column
-    each_ns: Int64Column
+    exposed_ns: Int64Column
     last: Int64Column
+    second_ns: Int64Column
     settled: NDArray[np.bool_]
     reason: str | None = None
 
 
 def find_waits(match: Match, node: Int64Column, clocks: Clocks) -> Waits:
     """The waits of ``match``; ``node`` is the machine of each rank of the job."""
-    nothing = np.zeros(0, np.int64)
     own = node[match.rows]
     several = np.unique(own).size > 1
     reason = match.reason or (clocks.reason if several else None)
     if reason is None and not several:
         reason = compare_arrivals(list(match.begin_ns), list(match.end_ns)).reason
     if reason is not None:
-        return Waits(nothing, nothing, nothing, nothing, nothing, nothing.astype(np.bool_), reason)
-    begin = match.begin_ns + clocks.likely_ns[own, None]
-    last = begin.max(axis=0)
-    each = last - begin
-    latest = begin.argmax(axis=0)
-    wait = each.sum(axis=1)
-    if not several:
-        return Waits(wait, wait, wait, each, latest, np.ones(latest.size, np.bool_))
+        nothing = np.zeros(0, np.int64)
+        return Waits(nothing, nothing, nothing, nothing, nothing, nothing, nothing.astype(np.bool_), reason)
     present, last_begin, _ = _extremes(match, node)
-    low = last_begin + clocks.least_ns[present, None]
-    high = last_begin + clocks.most_ns[present, None]
-    came = low.max(axis=0)
-    highest, place, second = _two_highest(high)
     number = np.searchsorted(present, own)
-    same = last_begin[number] - match.begin_ns  # until the last one of its own machine, which no clock moves
-    least = np.maximum(same, came - (match.begin_ns + clocks.most_ns[own, None]))
-    others = np.where(number[:, None] == place, second, highest)
-    most = np.maximum(same, others - (match.begin_ns + clocks.least_ns[own, None]))
-    columns = np.arange(latest.size)
-    winner = number[latest]
-    rest = np.where(place == winner, second, highest)
-    settled = low[winner, columns] >= rest
-    return Waits(wait, least.sum(axis=1), most.sum(axis=1), each, latest, settled)
+    wait, least, most, exposed = (np.zeros(own.size, np.int64) for _ in range(4))
+    last, second = (np.zeros(match.begin_ns.shape[1], np.int64) for _ in range(2))
+    settled = np.ones(last.size, np.bool_)
+    for block in match.blocks():
+        began = match.begin_ns[:, block]
+        begin = began + clocks.likely_ns[own, None]
+        latest, last[block], before = two_highest(begin)
+        second[block] = latest - before
+        each = np.subtract(latest, begin, out=begin)
+        wait += each.sum(axis=1)
+        exposed += np.minimum(each, match.exposed_ns[:, block]).sum(axis=1)
+        if not several:
+            continue
+        low = last_begin[:, block] + clocks.least_ns[present, None]
+        high = last_begin[:, block] + clocks.most_ns[present, None]
+        came = low.max(axis=0)
+        highest, place, other = two_highest(high)
+        # Until the last one of its own machine, which no clock moves.
+        same = last_begin[number, block] - began
+        least += np.maximum(same, came - (began + clocks.most_ns[own, None])).sum(axis=1)
+        others = np.where(number[:, None] == place, other, highest)
+        most += np.maximum(same, others - (began + clocks.least_ns[own, None])).sum(axis=1)
+        winner = number[last[block]]
+        rest = np.where(place == winner, other, highest)
+        settled[block] = low[winner, np.arange(winner.size)] >= rest
+    if not several:
+        least = most = wait
+    return Waits(wait, least, most, exposed, last, second, settled)
 
 
-def _two_highest(rows: Int64Column) -> tuple[Int64Column, Int64Column, Int64Column]:
+def two_highest(rows: Int64Column) -> tuple[Int64Column, Int64Column, Int64Column]:
     """Per column the highest value, its row, and the highest of the other rows."""
     place = rows.argmax(axis=0)
     columns = np.arange(rows.shape[1])

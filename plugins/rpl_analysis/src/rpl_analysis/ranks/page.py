@@ -77,11 +77,20 @@ def _png(pixels: np.ndarray) -> bytes:
 
 
 def _ranks(job: RankJob) -> str:
+    columns: tuple[str, ...]
     columns = ("computing_ns", "communication_ns", "wait_ns", "copies_ns", "host_ns", "last", "late_ns")
+    note = ""
+    if any(rank.open_longest for rank in job.by_rank):
+        columns += ("last_or_clock", "open_longest", "open_excess_ns")
+        note = (
+            "<p>No clock decides who came last to the operations of <i>last or clock</i>; before those of "
+            "<i>open longest</i> this rank's kernels and copies took longer than any other rank's, by "
+            "<i>open excess ns</i> in all: durations need no common clock. Equal ranks take turns.</p>\n"
+        )
     head = "".join(f"<th>{name.replace('_', ' ')}</th>" for name in ("rank", *columns))
     lines = []
     for rank in job.by_rank:
         cells = [getattr(rank, name) for name in columns]
         shown = "".join(f"<td>{'-' if value is None else f'{value:,}'}</td>" for value in cells)
         lines.append(f"<tr><td>{escape(printable(rank.recording))}</td>{shown}</tr>\n")
-    return f"<h2>Every rank</h2>\n<table><tr>{head}</tr>\n{''.join(lines)}</table>\n"
+    return f"<h2>Every rank</h2>\n{note}<table><tr>{head}</tr>\n{''.join(lines)}</table>\n"

@@ -14,10 +14,10 @@ import numpy as np
 from rpl_analysis.contracts.graph import EdgeCount, PathBoundsPart
 from rpl_analysis.critical_path.graph import build_graph
 from rpl_analysis.critical_path.model import CrossEdges
+from rpl_analysis.critical_path.solve import advance, critical_path_ns
 from rpl_analysis.critical_path.weights import weigh
 from rpl_analysis.execution_graph.dependencies.graph_launches import NO_LINK, launch_groups
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
-from rpl_analysis.execution_graph.results.domain import path_length
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -169,4 +169,6 @@ def _contracted(
 def _length(lane: NDArray[np.integer], begin_ns: Int64Column, end_ns: Int64Column, edges: EdgeTable) -> int:
     cross = CrossEdges(source=edges.source, target=edges.target, lag_ns=edges.lag_ns)
     graph = build_graph(lane, begin_ns, end_ns, cross)
-    return path_length(graph, weigh(graph, "exec_only"))
+    weights, contraction = weigh(graph, "exec_only"), graph.contraction
+    del graph, cross  # with millions of nodes every column counts
+    return critical_path_ns(contraction, advance(contraction, weights.total_ns, weights.edge_lag_ns))

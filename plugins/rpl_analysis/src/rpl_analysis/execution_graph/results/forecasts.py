@@ -23,6 +23,8 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from rpl_analysis.critical_path.dominance import Dominance
     from rpl_analysis.critical_path.model import NodeWeights
     from rpl_analysis.critical_path.segment_sums import SegmentSums
@@ -68,8 +70,11 @@ def forecast_symbols(
     application = what_if(solved.graph, executed, of_symbol, scenarios, sums)
     of_symbols: dict[int, list[SpeedupForecastPart]] = {symbol: [] for symbol in symbols}
     for path, run in zip(alone, application, strict=True):
-        part = _forecast(path, run)
-        of_symbols[path.scenario.symbol].append(part if order.known else _ranged(part, path, solved, order))
+        of_symbols[path.scenario.symbol].append(_forecast(path, run))
+    if not order.known:
+        for symbol, parts in of_symbols.items():
+            own = np.flatnonzero(solved.domain.work.symbol == symbol)
+            of_symbols[symbol] = _ranged(parts, own, solved, order)
     work = solved.domain.work
     return {
         symbol: ForecastPart(
@@ -93,22 +98,28 @@ def _forecast(path: WhatIf, run: WhatIf) -> SpeedupForecastPart:
 
 
 def _ranged(
-    part: SpeedupForecastPart, path: WhatIf, solved: SolvedDomain, order: LaneOrder
-) -> SpeedupForecastPart:
-    """The same under any order of lanes: both ends, the lower one in the place of what the graph says."""
-    work, makespan = solved.domain.work, solved.graph.makespan_ns
-    own = np.flatnonzero(work.symbol == path.scenario.symbol)
+    parts: Sequence[SpeedupForecastPart], own: NDArray[np.int64], solved: SolvedDomain, order: LaneOrder
+) -> list[SpeedupForecastPart]:
+    """The same under any order of lanes: both ends, the lower one in the place of what the graph says.
+
+    ``own`` are the rows of the symbol that ``parts`` are about.
+    """
+    work, makespan, ranged = solved.domain.work, solved.graph.makespan_ns, []
     duration = work.end_ns[own] - work.begin_ns[own]
-    saved = duration - shrunk(duration, path.scenario.speedup)
-    gain = gain_range(work, own, saved, makespan, path.predicted_ns if order.certain else None)
-    left = makespan - gain.least_ns
-    return attrs.evolve(
-        part,
-        application_ns=left,
-        application_gain_ns=gain.least_ns,
-        application_speedup=makespan / left if left else None,
-        application_gain_at_most_ns=gain.most_ns,
-    )
+    for part in parts:
+        saved = duration - shrunk(duration, inf if part.speedup is None else part.speedup)
+        gain = gain_range(work, own, saved, makespan, part.critical_path_ns if order.certain else None)
+        left = makespan - gain.least_ns
+        ranged.append(
+            attrs.evolve(
+                part,
+                application_ns=left,
+                application_gain_ns=gain.least_ns,
+                application_speedup=makespan / left if left else None,
+                application_gain_at_most_ns=gain.most_ns,
+            )
+        )
+    return ranged
 
 
 def _told(speedup: float) -> float | None:
