@@ -18,11 +18,12 @@ from rpl_optimize.build.compile_database import Entry, find_database, read_datab
 from rpl_optimize.build.systems import CLANG, HIPCC, SOURCE, CompilerBuilds, first_installed, is_header
 from rpl_optimize.contracts.optimize import GuardPart
 from rpl_optimize.interfaces.builder import BuildRequest, Compilation
-from rpl_optimize.interfaces.declared_change import DeclaredChange
+from rpl_optimize.interfaces.declared_change import DeclaredChange, TunedConstants
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.projects.project_build import enclosing_tree
 from rpl_optimize.session_layout import is_session_directory
-from rpl_optimize.source_meaning.front_end import FrontEnd, front_end_of
+from rpl_optimize.source_meaning.constants import Retuned, judge_constants
+from rpl_optimize.source_meaning.front_end import FrontEnd, NotJudgedError, front_end_of
 from rpl_optimize.source_meaning.judge import Meaning, MeaningJudge
 from rpl_optimize.source_meaning.reading import CompilerReading
 
@@ -57,6 +58,15 @@ class SessionMeaning:
         return tuple(
             GuardPart(guard=v.guard, passed=v.passed, reason=v.reason, line=v.line) for v in meaning.verdicts
         )
+
+    def judge_constants(self, after: bytes, declared: TunedConstants, kernel: str) -> Retuned:
+        """Of an edit that changes constants, with what follows from them."""
+        if self._unknown is not None or self._judge.original is None:
+            return Retuned(self._unknown)
+        try:
+            return judge_constants(self._judge.original, self._judge.text, after, declared, kernel)
+        except NotJudgedError as error:
+            return Retuned(str(error))
 
     def _with_instances(
         self, meaning: Meaning, template: str, after: bytes, declared: tuple[DeclaredChange, ...]
