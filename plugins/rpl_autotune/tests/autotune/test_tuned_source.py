@@ -1,4 +1,4 @@
-"""``rpl optimize --tune``: constants of a source are searched, and the best go through the loop's own gates."""
+"""``rpl optimize --tune``: constants of a source are searched; the best pass the loop's own gates."""
 
 from __future__ import annotations
 
@@ -35,9 +35,7 @@ class Tuned:
     def declare(self, **factors: float) -> None:
         speed = [
             {"source_matches": rf"{name} {value}\b", "kernel": KERNEL, "factor": factor}
-            for (name, value), factor in (
-                (key.split("_"), factor) for key, factor in factors.items()
-            )
+            for (name, value), factor in ((key.split("_"), factor) for key, factor in factors.items())
         ]
         kernels = ({"name": KERNEL, "nominal_ns": 800_000, "launches": 10},)
         self.bench.declare(kernels, speed, **NOISE)
@@ -76,4 +74,11 @@ def test_the_best_constant_is_found_measured_and_accepted(tuned: Tuned) -> None:
     (candidate,) = tuned.document()["candidates"]
     assert candidate["judgement"]["verdict"] == "accepted", candidate["judgement"]
     assert candidate["summary"] == "tune TILE=32"
-    print(outcome.stderr, outcome.stdout, [g for e in tuned.events("binary_guarded") for g in e["guards"]], tuned.events("note"), tuned.events("equivalence_checked"), (tuned.bench.folder/"blur_opt.hip").read_text()[:200])
+    print(
+        outcome.stderr,
+        outcome.stdout,
+        [g for e in tuned.events("binary_guarded") for g in e["guards"]],
+        tuned.events("note"),
+        tuned.events("equivalence_checked"),
+        (tuned.bench.folder / "blur_opt.hip").read_text()[:200],
+    )

@@ -64,6 +64,7 @@ _VARIABLE = re.compile(
 )
 _CONDITION = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|undef)\b[^\n]*", re.MULTILINE)
 _DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(?P<name>\w+)(?P<body>[^\n]*)", re.MULTILINE)
+_INCLUDE = re.compile(rb"^[ \t]*#[ \t]*include\b[^\n]*?(?P<name>[\w.+-]+)[>\"]", re.MULTILINE)
 _SPLICE = re.compile(rb"\\\r?\n")
 
 
@@ -75,15 +76,16 @@ def _definitions(text: bytes) -> dict[str, Constant]:
     for match in sorted((*_MACRO.finditer(text), *_VARIABLE.finditer(text)), key=lambda one: one.start()):
         name = match["name"].decode()
         begin, end = match.span("digits")
+        words = match.groupdict().get("words", b"")
         refused = None
         if name in found:
             refused = "it is defined more than once"
         elif re.search(rb"\b%s\b" % match["name"], asked):
             refused = "a directive asks for it (#if, #undef), so other code may take its place"
-        elif b"inline" in match.groupdict().get("words", b"") or b"extern" in match.groupdict().get(
-            "words", b""
-        ):
+        elif b"inline" in words or b"extern" in words:
             refused = "other files can share it"
+        elif _INCLUDE.search(text, end):
+            refused = "a file that is included behind it may use it"
         line = shown_line(text, begin)
         found[name] = Constant(name, line, begin, end, int(match["digits"]), refused=refused)
     return found
@@ -190,16 +192,17 @@ def _changed_values(
             raise _RefusedError(f"{name}: {one.refused}", one.line)
         where = _named_elsewhere(original, name, kernel)
         if where is not None:
-            raise _RefusedError(f"{where} names {name} and {kernel}, too", one.line)
+            raise _RefusedError(f"{where} names {name}, too, and may depend on it", one.line)
     if original.front_end.unit != original.front_end.source:
         raise _RefusedError("a header's constants may mean something to every file that includes it")
     return {name: definitions[name].value for name in names if names[name] != definitions[name].value}
 
 
 def _named_elsewhere(original: Original, name: str, kernel: str) -> str | None:
-    """Another file beside the source, or below, that names both: it may launch the kernel by that number."""
+    """Another file beside the source that names it, and launches the kernel or is included here."""
     source = original.front_end.source
-    words = [re.compile(rb"\b%s\b" % re.escape(word).encode()) for word in (name, kernel)]
+    here, its = (re.compile(rb"\b%s\b" % re.escape(word).encode()) for word in (name, kernel))
+    included = {one["name"].decode() for one in _INCLUDE.finditer(original.text)}
     seen = 0
     for path in _beside(source.parent):
         if path == source:
@@ -211,7 +214,7 @@ def _named_elsewhere(original: Original, name: str, kernel: str) -> str | None:
             content = read_regular(path, _MOST_BYTES)
         except (OSError, RplError):
             continue
-        if all(word.search(content) for word in words):
+        if here.search(content) and (path.name in included or its.search(content)):
             return path.name
     return None
 
@@ -277,21 +280,26 @@ class _Comparison:
         for one, other in zip(before, after, strict=True):
             self._pair(one.node, other.node, (old, new))
         followed: list[Node] = []
+        self._devices([one.node for one in before if _is_device(one.node)])
         for one in before:
-            if _is_device(one.node):
-                self._device(one.node)
-            else:
+            if not _is_device(one.node):
                 followed += self._host(one.node, old)
         self._require_no_twins(before, followed)
 
     def _require_no_types(self, unit: Unit) -> None:
-        """No class, array type or enumeration of the file depends on a constant."""
+        """No class, enumeration or changing variable of the file depends on a constant."""
         names = "|".join(re.escape(name) for name in sorted(self._names()))
         word = re.compile(rb"\b(?:%s)\b" % names.encode())
         for one in unit.own:
             is_type = not one.inside and any(kind in one.kind for kind in _TYPES)
             if is_type and word.search(self.text, one.begin, one.end):
                 raise _RefusedError("a type depends on it", shown_line(self.text, one.begin))
+            is_variable = one.kind == "VarDecl" and not one.inside
+            if is_variable and word.search(self.text, one.begin, one.end):
+                words = self.text[one.begin : one.end].split(b"=")[0]
+                if not _FIXED.search(words):
+                    what = "a variable of the file that may change depends on it"
+                    raise _RefusedError(what, shown_line(self.text, one.begin))
 
     def _names(self) -> set[str]:
         """With those of macros and file-scope constants that are made of them."""
@@ -349,15 +357,25 @@ class _Comparison:
 
     # What of it is permitted.
 
-    def _device(self, function: Node) -> None:
-        concerned = any(id(node) in self._changed for node, _ in below(function))
-        if not concerned:
-            return
-        if _is_kernel(function) and function.get("name") != self.kernel:
-            what = f"the kernel {function.get('name')} depends on it, too"
-            self._other_kernel = _RefusedError(what, self._line(function))
-        else:
-            self._in_kernel = True
+    def _devices(self, functions: list[Node]) -> None:
+        """Which kernels differ, by what they call."""
+        differing = {str(one.get("name")) for one in functions if self._differs(one)}
+        called: dict[str, set[str]] = {}
+        for one in functions:
+            names = (node["referencedDecl"] for node, _ in below(one) if "referencedDecl" in node)
+            own = called.setdefault(str(one.get("name")), set())
+            own |= {str(name.get("name")) for name in names if name.get("kind") in FUNCTIONS}
+        for one in functions:
+            name = str(one.get("name"))
+            if not _is_kernel(one) or not differing & _reached(name, called):
+                continue
+            if name == self.kernel:
+                self._in_kernel = True
+            else:
+                self._other_kernel = _RefusedError(f"the kernel {name} depends on it, too", self._line(one))
+
+    def _differs(self, function: Node) -> bool:
+        return any(id(node) in self._changed for node, _ in below(function))
 
     def _host(self, function: Node, unit: Unit) -> list[Node]:
         """Follows what differs to launches; gives the nodes that launches depend on."""
@@ -436,7 +454,7 @@ class _Comparison:
             if one.block is not None and one.block == other.block and self._in_kernel:
                 twins = {one.block[0] * one.block[1] * one.block[2], *one.block} - {1}
                 twin = next((name for name, value in self.values.items() if value in twins), None)
-                if twin is not None and not self._host_follows:
+                if twin is not None:
                     raise _RefusedError(f"this launch has {twin} work-items and does not follow it", line)
             if other.block is None:
                 most = None
@@ -447,6 +465,7 @@ class _Comparison:
         return most
 
 
+_FIXED = re.compile(rb"\b(?:constexpr|const|__device__|__constant__|__shared__)\b")
 _TYPES = ("Record", "ClassTemplate", "Typedef", "TypeAlias", "Enum", "Field", "Concept")
 _SIZES = re.compile(
     r"(?:const )?(?:(?:unsigned |signed )?(?:int|long|long long|short|char)|unsigned|(?:struct )?dim3)"
@@ -511,6 +530,17 @@ def _is_kernel(function: Node) -> bool:
 def _is_device(function: Node) -> bool:
     kinds = _attributes(function)
     return "CUDAGlobalAttr" in kinds or ("CUDADeviceAttr" in kinds and "CUDAHostAttr" not in kinds)
+
+
+def _reached(name: str, called: Mapping[str, set[str]]) -> set[str]:
+    """Names of functions of the file that one calls, and those call, and itself."""
+    found, waiting = set[str](), [name]
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += called.get(one, ())
+    return found
 
 
 def _called_name(launch: Node) -> str:
