@@ -35,7 +35,7 @@ _MOST_REPAIRS = 5
 
 #: How far an edit of constants reaches: device code only, or launches, so that the host's code changes too.
 RetunedName = Literal["device", "launches"]
-#: What constants may add to static LDS: all that a workgroup has (AMD, "CDNA 3 ISA", "Local Data Share").
+#: What constants may add to static LDS (chosen): what a workgroup does not have does not build.
 _MOST_LDS_BYTES = 64 << 10
 
 
