@@ -73,6 +73,7 @@ class TuningProposer(Proposer):
             return None
         key = (request.directory, kernel)
         if key not in self._found:
+            self._found[key] = None  # a search that fails is not begun again
             self._found[key] = _search(request, kernel)
         found = self._found[key]
         tried = {attempt.summary for attempt in request.attempts}
