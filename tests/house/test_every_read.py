@@ -68,6 +68,7 @@ OPENINGS = {
     "plugins/rpl_autotune/src/rpl_autotune/cache.py:Cache._append": OWN,
     "plugins/rpl_autotune/src/rpl_autotune/cli/autotune_command.py:_measured": OWN,
     "plugins/rpl_autotune/src/rpl_autotune/evaluation/run_job.py:file_lock": OWN,
+    "plugins/rpl_autotune/src/rpl_autotune/source_tuning.py:_tried": OWN,
     "rpl_core/executors/worker.py:main": OWN,
     "plugins/rpl_codeobject/src/rpl_codeobject/demangle.py:_work": SYSTEM,
     "plugins/rpl_codeobject/src/rpl_codeobject/reading/debug_reader.py:main": SYSTEM,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rpl_core import hookimpl
 
@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from rpl_autotune.interfaces.strategy import Strategy
     from rpl_core.interfaces.document import DocumentContract
     from rpl_core.interfaces.executor import Executor
+    from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.section import ReportSection
+    from rpl_optimize.interfaces.proposer import Proposer
 
 RPL_API = 2
 
@@ -21,6 +23,20 @@ def rpl_strategies() -> tuple[Strategy, ...]:
     from rpl_autotune.strategies.regression import RegressionStrategy
 
     return (RegressionStrategy(), OptunaStrategy())
+
+
+@hookimpl
+def rpl_options() -> tuple[CommandOption[Any], ...]:
+    from rpl_autotune.source_options import TUNE, TUNE_BUDGET, TUNE_FINALISTS, TUNE_RUNS, TUNE_STRATEGY
+
+    return (TUNE, TUNE_BUDGET, TUNE_RUNS, TUNE_FINALISTS, TUNE_STRATEGY)
+
+
+@hookimpl(optionalhook=True)  # without rpl-optimize nobody asks
+def rpl_proposers() -> tuple[Proposer, ...]:
+    from rpl_autotune.source_tuning import TuningProposer
+
+    return (TuningProposer(),)
 
 
 @hookimpl

@@ -13,6 +13,7 @@ ORIGINAL = "original"
 BASELINES = "baselines"
 CANDIDATES = "candidates"
 RUNS = "runs"
+TRIED = "tried-out"  # there while a proposer tries something out
 
 
 def is_session_directory(path: Path) -> bool:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rpl_testkit
 from rpl_optimize.interfaces.transformation import Edit
 from rpl_optimize.transform import apply_edits
 
@@ -170,6 +174,63 @@ def test_a_huge_file_is_refused(rpl_site, transform, tmp_path):
 def test_apply_and_json_contradict_each_other(rpl_site, transform):
     rpl_site.plugin("shout", SHOUT)
     transform("--apply", "shout:alpha", "--json").assert_exit(64)
+
+
+LAUNCHES = """
+from rpl_optimize.interfaces.transformation import EditCandidate, Transformation
+
+class Launches(Transformation):
+    name, summary, suffixes = "launches", "Shows what the compiler says.", (".hip",)
+    def propose(self, source):
+        return (EditCandidate("it", None, 1, str(source.reading.launches("k")), ()),)
+
+@hookimpl
+def rpl_transformations():
+    return (Launches(),)
+"""
+NEEDS_OPTIONS = """#include <hip/hip_runtime.h>
+#include "sizes.h"
+__global__ void k(float* p) { p[threadIdx.x] = 1; }
+void run(float* p) { k<<<1, 2 * SIZE * MORE>>>(p); }
+"""
+
+
+@pytest.fixture
+def with_options(rpl_site, transform, tmp_path, rpl_require):
+    """A source that compiles with a folder and a definition that only its build knows."""
+    rpl_site.plugin("launches", LAUNCHES)
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "sizes.h").write_text("#define SIZE 16\n")
+    (tmp_path / "options.hip").write_text(NEEDS_OPTIONS)
+    headers = Path(rpl_testkit.__file__).parent / "hipcc_standin" / "include"
+    compiler = f"{rpl_require('clang++-22')} -x hip --offload-arch=gfx942 -nogpuinc -nogpulib -I {headers}"
+
+    def summary(*options):
+        outcome = transform("--json", *options, path=tmp_path / "options.hip").assert_ok()
+        return outcome.json()["candidates"][0]["summary"]
+
+    return f"{compiler} -I {tmp_path}/include -DMORE=4", summary
+
+
+@pytest.mark.clang
+def test_the_build_says_includes_and_definitions(with_options, tmp_path):
+    words, summary = with_options
+    assert "does not compile" in summary()
+    assert "block=(128, 1, 1)" in summary("--build", f"{words} {{source}} -o {{output}}")
+    assert not (tmp_path / "unit").exists()
+    file = str(tmp_path / "options.hip")
+    entry = {"directory": str(tmp_path), "file": file, "command": f"{words} -c {file} -o options.o"}
+    database = tmp_path / "commands.json"
+    database.write_text(json.dumps([entry]))
+    assert "block=(128, 1, 1)" in summary("--compile-database", str(database))
+    database.write_text(json.dumps([{**entry, "file": "other.hip"}]))
+    assert "has no entry for options.hip" in summary("--compile-database", str(database))
+
+
+def test_a_build_that_does_not_name_the_file_is_refused(transform):
+    outcome = transform("--build", "make app").assert_exit(64)
+    assert "--build has to say how the file itself is compiled" in outcome.stderr
+    transform("--build", "cc {source}", "--compile-database", "x.json").assert_exit(64)
 
 
 @given(st.binary(max_size=60), st.lists(st.tuples(st.integers(0, 60), st.binary(max_size=4)), max_size=6))

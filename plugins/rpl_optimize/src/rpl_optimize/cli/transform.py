@@ -19,11 +19,29 @@ if TYPE_CHECKING:
 @click.command("transform")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--kernel", metavar="NAME", help="Only candidates for this kernel.")
+@click.option(
+    "--build",
+    "build_command",
+    metavar="COMMAND",
+    help="How the file is compiled, with {source} and {output}, for its includes and defines; it is not run.",
+)
+@click.option(
+    "--compile-database",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="compile_commands.json that says so, in place of --build.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--apply", "candidate_id", metavar="ID", help="Print the source with this candidate applied.")
 @click.pass_context
 def transform(
-    context: click.Context, file: Path, kernel: str | None, as_json: bool, candidate_id: str | None
+    context: click.Context,
+    file: Path,
+    kernel: str | None,
+    build_command: str | None,
+    compile_database: Path | None,
+    as_json: bool,
+    candidate_id: str | None,
 ) -> int:
     """List the source changes that plugins propose for FILE, with the verdict of every guard.
 
@@ -32,6 +50,7 @@ def transform(
 
     \b
     rpl transform kernel.hip
+    rpl transform kernel.hip --build "hipcc -Iinclude -DSIZE=4 {source} -o {output}"
     rpl transform kernel.hip --apply ID > changed.hip
     """
     import attrs
@@ -42,9 +61,12 @@ def transform(
 
     if as_json and candidate_id is not None:
         raise UsageError("--apply prints source code, so it can't be combined with --json")
+    if build_command is not None and compile_database is not None:
+        raise UsageError("--build and --compile-database both say how the file is compiled: name one")
     session = session_of(context)
     source = read_source(file, kernel)
-    source = attrs.evolve(source, reading=reading_without_build(file, source.text))
+    reading = reading_without_build(file, source.text, build_command, compile_database)
+    source = attrs.evolve(source, reading=reading)
     transformations = installed(session.host.catalog.of(TRANSFORMATIONS))
     require_transformations(source, transformations)
     offers = collect_offers(source, transformations)

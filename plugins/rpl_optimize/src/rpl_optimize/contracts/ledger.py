@@ -95,6 +95,7 @@ class ProposedData(Part):
 
     ``transformation`` proposes the edit, null where the proposer made it. ``expected_gain`` is the part of
     the application's time that the documents leave for it, at least and at most; ``rests_on`` their values.
+    ``retuned``: constants of the source changed, for device code only, or also what the host launches with.
     """
 
     candidate: int
@@ -110,6 +111,7 @@ class ProposedData(Part):
     transformation: str | None = None
     workgroup_limit: int | None = None
     lds_growth: int | None = None
+    retuned: Literal["device", "launches"] | None = None
     expected_gain: tuple[float, float] | None = None
     rests_on: dict[str, float | int | str | None] = Field(default_factory=dict)
     records: dict[str, GrowingPart] = Field(default_factory=dict)

@@ -41,7 +41,7 @@ class EquivalenceSubject:
 
     ``source`` is the text that ``baseline`` was built from, with the name of the changed kernel;
     ``command`` is the user's whole command line, ``original`` the source whose host code all builds have;
-    ``None``: that of ``source``.
+    ``None``: that of ``source``. ``same_launches`` as in ``EquivalenceRequest``.
     """
 
     source: KernelSource
@@ -49,6 +49,7 @@ class EquivalenceSubject:
     candidate: BuiltProgram
     command: tuple[str, ...]
     original: bytes | None = None
+    same_launches: bool = True
 
 
 ControlName = Literal["empty", "broken"]
@@ -286,6 +287,7 @@ class EquivalenceStage:
             options=self._options,
             baseline_program=subject.baseline.binary.absolute(),
             candidate_program=build.binary.absolute(),
+            same_launches=subject.same_launches or build is not subject.candidate,
         )
 
     def _command(self, build: BuiltProgram) -> tuple[str, ...]:

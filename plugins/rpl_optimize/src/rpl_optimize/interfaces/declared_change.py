@@ -7,15 +7,19 @@ rest of the function node by node, as the user's compiler understands it.
 
 from __future__ import annotations
 
+from typing import Final
+
 from rpl_core.values import frozen
 
 __all__ = [
+    "TUNED_CONSTANTS",
     "DeclaredChange",
     "LaunchBounds",
     "LoopHints",
     "ResizedArray",
     "RestrictedParameter",
     "StreamedStores",
+    "TunedConstants",
 ]
 
 
@@ -64,3 +68,18 @@ class ResizedArray(DeclaredChange):
 
     name: str
     block: tuple[int, ...] | None = None
+
+
+#: The guard on such an edit, and what patience counts them under.
+TUNED_CONSTANTS: Final = "tuned-constants"
+
+
+@frozen
+class TunedConstants(DeclaredChange):
+    """Constants of ``SourceReading.constants`` get other values, by name; nothing else changes.
+
+    They stand outside of any function, or in one of the host, and launches follow them. So the judge looks at
+    the whole unit: it needs nobody's promise, and whoever proposes may declare it, without an owner.
+    """
+
+    values: tuple[tuple[str, int], ...]

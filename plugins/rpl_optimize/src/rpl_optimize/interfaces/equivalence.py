@@ -45,6 +45,8 @@ class EquivalenceRequest:
     A check may write into both directories and nowhere else; what it leaves in the baseline's is there
     again when it is asked about the next candidate. ``baseline_command`` and ``candidate_command`` are
     ``command`` with the built program in its place; ``working_directory`` is the user's, ``None`` for rpl's.
+    ``same_launches``: the candidate launches its kernels as the baseline does. A check that runs recorded
+    launches has nothing to compare where it does not.
     """
 
     baseline_directory: Path
@@ -56,6 +58,7 @@ class EquivalenceRequest:
     baseline_program: Path | None = None
     candidate_program: Path | None = None
     working_directory: Path | None = None
+    same_launches: bool = True
 
 
 @frozen

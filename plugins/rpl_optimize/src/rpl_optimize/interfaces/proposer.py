@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_core.interfaces.options import Options
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource, Transformation
 
@@ -58,6 +59,21 @@ class InstalledProposer:
 
 
 @frozen
+class TriedOut:
+    """What a candidate took in a few runs, for a search: less is better, and nothing is proven by it.
+
+    ``value`` is the kernel's time over one run of the program in ``unit`` (or the figure of the model that
+    candidates are compared by), ``None`` where ``problem`` says why there is none: refused by a guard, not
+    built, other results, no time. ``built`` is false for one that guards refused before anything was built.
+    """
+
+    value: float | None
+    unit: str = "ms"
+    problem: str | None = None
+    built: bool = True
+
+
+@frozen
 class ProposalRequest:
     """``documents`` maps document names ("profile", "roofline", "dag", "analysis") to plain JSON values.
 
@@ -67,7 +83,10 @@ class ProposalRequest:
     ``spent`` are transformations whose last candidates in a row (``--patience``) were not kept: it proposes
     no more of theirs. ``transformations`` are all that are installed, ``proposers`` those that join others.
     ``sections`` say more about kernels, from ``models``, the validated documents. ``offered`` gives what
-    plugins offer of a ``ContributionKind``, for proposers with hooks of their own.
+    plugins offer of a ``ContributionKind``, for proposers with hooks of their own. ``plugin_options`` are
+    the values of the command's options that plugins brought. ``try_out`` builds a candidate and runs it so
+    many times, for proposers that search before they propose; ``None`` where nobody can. ``usual_run_s`` is
+    what one run of the program takes.
     """
 
     source: KernelSource
@@ -84,6 +103,9 @@ class ProposalRequest:
     sections: tuple[SectionOf, ...] = attrs.field(default=(), repr=False)
     models: Mapping[str, BaseModel] = attrs.field(factory=dict, repr=False)
     offered: Offered = attrs.field(default=_offer_nothing, eq=False, repr=False)
+    plugin_options: Options = attrs.field(factory=Options, eq=False, repr=False)
+    try_out: Callable[[EditCandidate, int], TriedOut] | None = attrs.field(default=None, eq=False, repr=False)
+    usual_run_s: float | None = None
 
 
 class Proposer(ABC):

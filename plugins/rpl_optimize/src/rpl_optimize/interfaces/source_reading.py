@@ -19,7 +19,7 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from rpl_optimize.interfaces.transformation import GuardVerdict
 
-__all__ = ["Launch", "SourceReading", "Store"]
+__all__ = ["Constant", "Launch", "SourceReading", "Store"]
 
 
 @frozen
@@ -38,6 +38,23 @@ class Store:
     target_end: int
     value_begin: int
     end: int
+
+
+@frozen
+class Constant:
+    """An integer with a name: ``#define NAME 16``, ``constexpr int NAME = 16;``.
+
+    Bytes ``[begin, end)`` of the source are its digits, in ``line``. ``refused`` says why it can't be tuned;
+    ``changes_launches``: the host takes launches from it, and nothing else.
+    """
+
+    name: str
+    line: int
+    begin: int
+    end: int
+    value: int
+    changes_launches: bool = False
+    refused: str | None = None
 
 
 class SourceReading(ABC):
@@ -93,3 +110,11 @@ class SourceReading(ABC):
     @abstractmethod
     def macros(self) -> frozenset[str] | None:
         """The names of all macros of the unit, so that new text can avoid them; ``None``: not known."""
+
+    @abstractmethod
+    def constants(self, kernel: str) -> tuple[Constant, ...] | str:
+        """Constants of the file that ``kernel`` or its launches depend on, or why they are not known.
+
+        Those that can't be tuned have the reason. Each is judged with another value in its place, as an edit
+        that declares ``TunedConstants`` is.
+        """

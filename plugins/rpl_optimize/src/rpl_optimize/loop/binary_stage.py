@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.profile import ProfileDocument
     from rpl_core.model.recording import Recording
     from rpl_optimize.build.builders import BuiltProgram
+    from rpl_optimize.loop.proposing import RetunedName
 
 COOPERATION = "binary-cooperation"
 #: What no comparison of two builds may leave out.
@@ -48,12 +49,13 @@ class LaunchLimit:
 
     promised: int
     recorded: int | None
+    of: str = "recorded launch"
 
     def guard(self) -> GuardPart:
         if self.recorded is None:
             reason = "no launch of the kernel was recorded, so the promised limit can't be checked"
             return GuardPart(guard="launch-limit", passed=None, reason=reason)
-        reason = f"the largest recorded launch has {self.recorded} work-items, {self.promised} are promised"
+        reason = f"the largest {self.of} has {self.recorded} work-items, {self.promised} are promised"
         return GuardPart(guard="launch-limit", passed=self.recorded <= self.promised, reason=reason)
 
 
@@ -99,6 +101,7 @@ def guard_builds(
     measured: bool = True,
     limit: LaunchLimit | None = None,
     lds_growth: int | None = None,
+    retuned: RetunedName | None = None,
 ) -> tuple[GuardPart, ...]:
     """All guards, by the plugin ``owner`` where its builder says what device code is."""
     if before.code is None or after.code is None:
@@ -113,6 +116,7 @@ def guard_builds(
             measured=measured,
             limit=limit,
             lds_growth=lds_growth,
+            retuned=retuned,
         )
     asked = CodeComparison(
         kernel=kernel,
@@ -145,6 +149,7 @@ def guard_binary(
     measured: bool = True,
     limit: LaunchLimit | None = None,
     lds_growth: int | None = None,
+    retuned: RetunedName | None = None,
 ) -> tuple[GuardPart, ...]:
     """All guards. ``kernel`` is the source name of the one that may change, with all its instances.
 
@@ -159,7 +164,7 @@ def guard_binary(
     parts = [GuardPart(guard=v.guard, passed=v.passed, reason=v.reason) for v in verdicts]
     if limit is not None:
         parts.append(limit.guard())
-    return (*parts, *_code_guards(before, after, kernel, must_change_loop=must_change_loop))
+    return (*parts, *_code_guards(before, after, kernel, must_change_loop=must_change_loop, retuned=retuned))
 
 
 def why_not_moved(plain: BuiltProgram, shifted: BuiltProgram, kernel: str) -> str | None:
@@ -221,7 +226,12 @@ def _with_growth(diff: AbiDiff, kernel: str, most: int) -> AbiDiff:
 
 
 def _code_guards(
-    before: Sequence[CodeObject], after: Sequence[CodeObject], kernel: str, *, must_change_loop: bool
+    before: Sequence[CodeObject],
+    after: Sequence[CodeObject],
+    kernel: str,
+    *,
+    must_change_loop: bool,
+    retuned: RetunedName | None,
 ) -> tuple[GuardPart, ...]:
     try:
         old, new = _code(before, kernel), _code(after, kernel)
@@ -243,10 +253,11 @@ def _code_guards(
             cooperation_of(old[key]),
             cooperation_of(new[key]),
             one_wave=sizes[key][0] <= sizes[key][1],
-            unrolled=must_change_loop,
+            # Constants change how often loops run, and so how far the compiler unrolls them.
+            unrolled=must_change_loop or retuned is not None,
         )
     ]
-    isa = _changed(own, kernel, must_change_loop=must_change_loop)
+    isa = _changed(own, kernel, must_change_loop=must_change_loop, may_be_same=retuned == "launches")
     return (isa, _cooperation(changes), _others(changed))
 
 
@@ -259,14 +270,14 @@ def _code(objects: Sequence[CodeObject], kernel: str) -> Code:
     return by_name
 
 
-def _changed(own: Sequence[IsaDiff], kernel: str, *, must_change_loop: bool) -> GuardPart:
+def _changed(own: Sequence[IsaDiff], kernel: str, *, must_change_loop: bool, may_be_same: bool) -> GuardPart:
     if not own:
         return GuardPart(
             guard="binary-isa", passed=None, reason=f"no machine code of {kernel} in both builds"
         )
     order = (IsaVerdict.LOOPS_CHANGED, IsaVerdict.OUTSIDE_LOOPS, IsaVerdict.IDENTICAL)
     best = min(own, key=lambda diff: order.index(diff.verdict))
-    wanted = order[:1] if must_change_loop else order[:2]
+    wanted = order[:1] if must_change_loop else order if may_be_same else order[:2]
     return GuardPart(guard="binary-isa", passed=best.verdict in wanted, reason=best.sentence())
 
 

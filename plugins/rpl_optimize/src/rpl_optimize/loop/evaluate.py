@@ -56,6 +56,8 @@ class Trial:
     baseline: Baseline
     target: Target
     known_code: Mapping[str, KnownCode] = attrs.field(factory=dict)
+    #: The source whose host code the version to beat has.
+    host: bytes = b""
     #: What an interrupted session measured of this very program against this very version to beat.
     begun: Begun | None = None
 
@@ -67,6 +69,10 @@ class Trial:
     def directory(self) -> Path:
         return self.built.proposed.directory
 
+    @property
+    def changes_launches(self) -> bool:
+        return self.built.proposed.retuned == "launches"
+
 
 @frozen(eq=False)
 class Evaluation:
@@ -77,7 +83,6 @@ class Evaluation:
     measuring: MeasureStage
     record: Record
     draw_seed: Callable[[], int]
-    original: bytes  # the user's source, whose host code every build has
     recordings: Callable[..., Mapping[str, str]]  # hashes of what was recorded in these directories
     modelling: ModelStage | None = None
     #: Returns when what comes behind the guards, which run nothing, may begin.
@@ -117,8 +122,13 @@ class Evaluation:
             measured=self.modelling is None,
             limit=self._limit(trial),
             lds_growth=trial.built.proposed.candidate.lds_growth,
+            retuned=trial.built.proposed.retuned,
         )
-        known = guard_new_code(trial.build.code_sha256, trial.known_code)
+        # Other launches of the same machine code are another program.
+        known = guard_new_code(
+            trial.built.proposed.sha256 if trial.changes_launches else trial.build.code_sha256,
+            trial.known_code,
+        )
         guards = (known, *_host_code(trial.build), *guards)
         self.record(LedgerEvent.BINARY_GUARDED, {"candidate": trial.number, "guards": guards})
         reproducible = evidence.build is not None and evidence.build.reproducible is True
@@ -129,6 +139,8 @@ class Evaluation:
         promised = trial.built.proposed.candidate.workgroup_limit
         if promised is None:
             return None
+        if trial.changes_launches:  # the judge looked at all launches of the edited source
+            return LaunchLimit(promised, promised, "launch of the edited source")
         readers = self.tools.host.catalog.readers().contributions
         recording = load_recording((trial.baseline.profile_directory,), readers)
         return LaunchLimit(promised, largest_launch(recording, trial.target.kernel))
@@ -154,7 +166,12 @@ class Evaluation:
     def _subject(self, trial: Trial) -> EquivalenceSubject:
         source = KernelSource(str(self.request.source), trial.baseline.text, trial.target.kernel)
         return EquivalenceSubject(
-            source, trial.baseline.build, trial.build, self.request.command, self.original
+            source,
+            trial.baseline.build,
+            trial.build,
+            self.request.command,
+            trial.host,
+            same_launches=not trial.changes_launches,
         )
 
     def _go_on(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
@@ -272,14 +289,16 @@ class Evaluation:
         assert text is not None
         if key not in self._shifted_bases:
             shifted = self.tools.builder.padded(trial.baseline.text, padding)
-            self._shifted_bases[key] = self.tools.builder.build(shifted, directory / "base", self.original)
+            self._shifted_bases[key] = self.tools.builder.build(shifted, directory / "base", trial.host)
         base = self._shifted_bases[key]
         moved = self.tools.builder.padded(text, padding)
-        new = self.tools.builder.build(moved, directory / "new", self.original)
+        host = None if trial.changes_launches else trial.host
+        new = self.tools.builder.build(moved, directory / "new", host)
         for plain, built in ((trial.baseline.build, base), (trial.build, new)):
             if isinstance(built, BuildFailure):
                 return f"no build with shifted code: {built.reason}"
-            if built.host_code is None or not built.host_code.passed:
+            own_host = built is new and host is None
+            if not own_host and (built.host_code is None or not built.host_code.passed):
                 return "a build with shifted code has other host code"
             why = why_not_moved(plain, built, trial.target.kernel)
             if why is not None:

@@ -13,16 +13,26 @@ import attrs
 
 from rpl_codeobject.demangle import demangled
 from rpl_codeobject.values import CodeObject
-from rpl_core.errors import RplError
+from rpl_core.errors import RplError, UsageError
 from rpl_optimize.build.compile_database import Entry, find_database, read_database
-from rpl_optimize.build.systems import CLANG, HIPCC, SOURCE, CompilerBuilds, first_installed, is_header
+from rpl_optimize.build.systems import (
+    CLANG,
+    HIPCC,
+    OUTPUT,
+    SOURCE,
+    CompilerBuilds,
+    first_installed,
+    given_words,
+    is_header,
+)
 from rpl_optimize.contracts.optimize import GuardPart
 from rpl_optimize.interfaces.builder import BuildRequest, Compilation
-from rpl_optimize.interfaces.declared_change import DeclaredChange
+from rpl_optimize.interfaces.declared_change import DeclaredChange, TunedConstants
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.projects.project_build import enclosing_tree
 from rpl_optimize.session_layout import is_session_directory
-from rpl_optimize.source_meaning.front_end import FrontEnd, front_end_of
+from rpl_optimize.source_meaning.constants import Retuned, judge_constants
+from rpl_optimize.source_meaning.front_end import FrontEnd, NotJudgedError, front_end_of
 from rpl_optimize.source_meaning.judge import Meaning, MeaningJudge
 from rpl_optimize.source_meaning.reading import CompilerReading
 
@@ -57,6 +67,15 @@ class SessionMeaning:
         return tuple(
             GuardPart(guard=v.guard, passed=v.passed, reason=v.reason, line=v.line) for v in meaning.verdicts
         )
+
+    def judge_constants(self, after: bytes, declared: TunedConstants, kernel: str) -> Retuned:
+        """Of an edit that changes constants, with what follows from them."""
+        if self._unknown is not None or self._judge.original is None:
+            return Retuned(self._unknown)
+        try:
+            return judge_constants(self._judge.original, self._judge.text, after, declared, kernel)
+        except NotJudgedError as error:
+            return Retuned(str(error))
 
     def _with_instances(
         self, meaning: Meaning, template: str, after: bytes, declared: tuple[DeclaredChange, ...]
@@ -172,15 +191,54 @@ def _usual_front_end(request: BuildRequest, why: str) -> FrontEnd | str:
     return front_end_of((words,), request.source, request.place)
 
 
-def reading_without_build(source: Path, text: bytes) -> CompilerReading:
-    """By the installed compiler, where no build says how the source is compiled."""
+def reading_without_build(
+    source: Path, text: bytes, build_command: str | None = None, compile_database: Path | None = None
+) -> CompilerReading:
+    """By the options of a build that nobody runs: of a command for one file, or of a compile database.
+
+    Without either by the installed compiler: a database that lies somewhere names programs that nobody asked
+    for. Raises ``UsageError`` for a command that does not name the source, ``BadDataError`` and
+    ``MissingError`` for a database.
+    """
+    path = source.resolve()
+    told = _told_front_end(path, build_command, compile_database)
+    if told is not None:
+        return CompilerReading(told, text)
     program = first_installed((*HIPCC, *CLANG))
     if program is None:
         return CompilerReading("no HIP compiler is installed", text)
-    path = source.absolute()
     words = (program, "-x", "hip", "-O3", "-iquote", str(path.parent))
     usual = FrontEnd(words, path, path, path.parent)
     # Without ROCm's headers and device library, for sources that need neither.
     bare = attrs.evolve(usual, words=(*words, "-nogpuinc", "-nogpulib"))
     readings = [CompilerReading(one, text) for one in (usual, bare)]
     return next((one for one in readings if not isinstance(one.parsed(), str)), readings[0])
+
+
+def _told_front_end(
+    source: Path, build_command: str | None, compile_database: Path | None
+) -> FrontEnd | str | None:
+    place = Path.cwd()
+    if build_command is not None:
+        request = BuildRequest((), source, place, build_command=build_command)
+        words = given_words(request)
+        if not any(SOURCE in word for word in words):
+            raise UsageError(
+                "rpl transform runs no build, so --build has to say how the file itself is compiled",
+                next_step='--build "hipcc -Iinclude {source} -o {output}", or name a --compile-database',
+            )
+        named = tuple(word.replace(SOURCE, str(source)).replace(OUTPUT, "unit") for word in words)
+        return _reading_place(front_end_of((named,), source, place), place)
+    if compile_database is None:
+        return None
+    entry = next((one for one in read_database(compile_database) if one.file == source), None)
+    if entry is None:
+        return f"{compile_database} has no entry for {source.name}"
+    return _reading_place(front_end_of((entry.words,), source, entry.directory), entry.directory)
+
+
+def _reading_place(front_end: FrontEnd | str, place: Path) -> FrontEnd | str:
+    """With the folder that the options' relative paths begin in, unless that is the user's whole home."""
+    if isinstance(front_end, str) or place in (Path.home(), *Path.home().parents):
+        return front_end
+    return attrs.evolve(front_end, readable=(place,))

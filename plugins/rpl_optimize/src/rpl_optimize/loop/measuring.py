@@ -325,22 +325,23 @@ class ModelStage:
         )
         key = trial.baseline.number, kernel
         if key not in self._bases:
-            self._bases[key] = self._value(trial, trial.baseline.build, fresh(directory, "base"))
+            self._bases[key] = self.value(kernel, trial.baseline.build, fresh(directory, "base"))
         base = self._bases[key]
         told = told.model_copy(update={"base": base.value, "base_launches": base.launches})
         try:
-            new = self._value(trial, trial.build, fresh(directory, "new"))
+            new = self.value(kernel, trial.build, fresh(directory, "new"))
         except _CANDIDATE_FAILED as error:
             problem = f"the candidate failed: {error.fact}"
             return told.model_copy(update={"problem": problem, "candidate_failed": True})
         costless = None if base.value > 0 else f"the unchanged kernel costs nothing by {metric.name}"
         return told.model_copy(update={"new": new.value, "new_launches": new.launches, "problem": costless})
 
-    def _value(self, trial: Trial, build: BuiltProgram, directory: Path) -> MetricValue:
+    def value(self, kernel: str, build: BuiltProgram, directory: Path) -> MetricValue:
+        """One run of a build. Raises as ``Metric.value`` does."""
         directory.mkdir(parents=True)
         asked = MetricRequest(
             self.tools.builder.command_for(build),
-            trial.target.recorded,
+            kernel,
             directory,
             self.tools.log,
             self.request.time_limit_s,

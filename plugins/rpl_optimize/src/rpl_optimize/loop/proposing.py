@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
@@ -16,19 +16,27 @@ from rpl_core.process.storage import make_directory
 from rpl_core.values import frozen
 from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder, build_reproducibly
 from rpl_optimize.contracts.optimize import BuildPart, GuardPart
-from rpl_optimize.interfaces.declared_change import DeclaredChange
+from rpl_optimize.interfaces.declared_change import TUNED_CONSTANTS, DeclaredChange, TunedConstants
 from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer
 from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict, KernelSource
 from rpl_optimize.session_layout import candidate_name, fresh
+from rpl_optimize.source_meaning.constants import Retuned
 from rpl_optimize.transform import apply_edits, candidate_problem, edits_problem, judge_edit
 
 if TYPE_CHECKING:
     from rpl_core.plugins.relay import Contribution
 
     JudgeMeaning = Callable[[bytes, tuple[DeclaredChange, ...]], tuple[GuardPart, ...]]
+    JudgeConstants = Callable[[bytes, TunedConstants, str], Retuned]
 
 #: A proposer that goes on repairing beyond this is cut off; the bound that users know is its own (2).
 _MOST_REPAIRS = 5
+
+
+#: How far an edit of constants reaches: device code only, or launches, so that the host's code changes too.
+RetunedName = Literal["device", "launches"]
+#: What constants may add to static LDS (chosen): what a workgroup does not have does not build.
+_MOST_LDS_BYTES = 64 << 10
 
 
 @frozen(eq=False)
@@ -37,6 +45,7 @@ class Proposed:
 
     ``transformation`` is the installed one that proposes this edit, ``None`` where the proposer made it.
     ``source`` is the file in which the session keeps the text; builds of it lie in ``directory``.
+    ``retuned``: constants of the source changed; "launches": and the host's code, in what it launches with.
     """
 
     number: int
@@ -47,6 +56,7 @@ class Proposed:
     directory: Path
     transformation: str | None = None
     source: Path | None = None
+    retuned: RetunedName | None = None
 
     @property
     def refused(self) -> str | None:
@@ -75,17 +85,19 @@ class Built:
 class ProposalStage:
     """``judge_meaning`` judges what no other guard refuses, by what its owner declares to change.
 
+    ``original`` is the source whose host code every candidate has, but for those that change launches.
     ``record_proposal`` and ``record_build`` write each version down before and after it is built;
     ``before_build`` returns when that may begin."""
 
     proposer: Contribution[Proposer]
     builder: ProgramBuilder
     root: Path
-    original: bytes  # the user's source, whose host code every candidate has
+    original: bytes
     judge_meaning: JudgeMeaning
     record_proposal: Callable[[Proposed], None]
     record_build: Callable[[Proposed, BuildPart], None]
     before_build: Callable[[Proposed], None] = lambda _proposed: None
+    judge_constants: JudgeConstants = lambda *_: Retuned("nobody could judge the constants")
 
     def run(self, request: ProposalRequest, number: int) -> Built | None:
         """The next candidate of the proposer, built; ``None`` when it has none left."""
@@ -119,7 +131,7 @@ class ProposalStage:
             proposed.text,
             fresh(proposed.directory, "build"),
             root=self.root,
-            original=self.original,
+            original=None if proposed.retuned == "launches" else self.original,
         )
         self.record_build(proposed, built.part)
         return Built(proposed, built.build, built.part)
@@ -137,29 +149,73 @@ class ProposalStage:
     ) -> Proposed:
         directory = fresh(self.root, candidate_name(number, repairs))
         make_directory(directory)
+        looked = self.look(candidate, request)
+        source = None
+        if looked.text is not None:
+            source = directory / Path(request.source.path).name
+            write_atomic(source, looked.text)
+        proposed = Proposed(
+            number,
+            repairs,
+            looked.candidate,
+            looked.guards,
+            looked.text,
+            directory,
+            looked.transformation,
+            source,
+            looked.retuned,
+        )
+        self.record_proposal(proposed)
+        return proposed
+
+    def look(self, candidate: EditCandidate, request: ProposalRequest) -> LookedAt:
+        """All guards on the source. Nothing is written or recorded."""
         # A candidate is what a plugin made of it: guards without a reason, edits that are none.
         with plugin_boundary(self.proposer.plugin, f"candidate of proposer {self.proposer.value.name}"):
             guards, text = _checked(candidate, request.source)
-        owner = source = None
-        if text is not None:
-            judged = judge_edit(request.source, candidate, text, request.transformations)
-            for failure in judged.failures:
-                request.note(f"warning: {failure.fact}")
-            guards = (*guards, *(part for part in map(_part, judged.verdicts) if part not in guards))
-            owner = judged.owner
-            if all(guard.passed for guard in guards):
-                declared = () if owner is None else owner.candidate.declares
-                guards = (*guards, *self.judge_meaning(text, declared))
-            source = directory / Path(request.source.path).name
-            write_atomic(source, text)
+        if text is None:
+            return LookedAt(attrs.evolve(candidate, workgroup_limit=None, lds_growth=None), guards, None)
+        tuned = [one for one in candidate.declares if isinstance(one, TunedConstants)]
+        if len(tuned) == len(candidate.declares) == 1 and request.source.kernel is not None:
+            return self._look_at_constants(candidate, guards, text, tuned[0], request.source.kernel)
+        judged = judge_edit(request.source, candidate, text, request.transformations)
+        for failure in judged.failures:
+            request.note(f"warning: {failure.fact}")
+        guards = (*guards, *(part for part in map(_part, judged.verdicts) if part not in guards))
+        owner = judged.owner
+        if all(guard.passed for guard in guards):
+            declared = () if owner is None else owner.candidate.declares
+            guards = (*guards, *self.judge_meaning(text, declared))
         # Only a transformation may promise a limit: it is known to have looked at every launch.
         limit = None if owner is None else owner.candidate.workgroup_limit
         growth = None if owner is None else owner.candidate.lds_growth
         candidate = attrs.evolve(candidate, workgroup_limit=limit, lds_growth=growth)
-        name = None if owner is None else owner.transformation
-        proposed = Proposed(number, repairs, candidate, guards, text, directory, name, source)
-        self.record_proposal(proposed)
-        return proposed
+        return LookedAt(candidate, guards, text, None if owner is None else owner.transformation)
+
+    def _look_at_constants(
+        self,
+        candidate: EditCandidate,
+        guards: tuple[GuardPart, ...],
+        text: bytes,
+        tuned: TunedConstants,
+        kernel: str,
+    ) -> LookedAt:
+        """The judge sees the whole unit, so nobody has to own the edit or to promise anything."""
+        found = self.judge_constants(text, tuned, kernel)
+        candidate = attrs.evolve(candidate, workgroup_limit=found.workgroup, lds_growth=_MOST_LDS_BYTES)
+        retuned: RetunedName = "launches" if found.changes_launches else "device"
+        return LookedAt(candidate, (*guards, _part(found.verdict())), text, TUNED_CONSTANTS, retuned)
+
+
+@frozen(eq=False)
+class LookedAt:
+    """A candidate behind the guards on its source, with what these say of its build (``Proposed``)."""
+
+    candidate: EditCandidate
+    guards: tuple[GuardPart, ...]
+    text: bytes | None
+    transformation: str | None = None
+    retuned: RetunedName | None = None
 
 
 def _checked(candidate: EditCandidate, source: KernelSource) -> tuple[tuple[GuardPart, ...], bytes | None]:

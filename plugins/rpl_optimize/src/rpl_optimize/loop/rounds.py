@@ -22,8 +22,8 @@ from rpl_optimize.contracts.optimize import (
     TerminationName,
 )
 from rpl_optimize.hookspecs import PROPOSERS, TRANSFORMATIONS
-from rpl_optimize.interfaces.proposer import InstalledProposer, ProposalRequest
-from rpl_optimize.interfaces.transformation import KernelSource
+from rpl_optimize.interfaces.proposer import InstalledProposer, ProposalRequest, TriedOut
+from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
 from rpl_optimize.ledger.lines import read_ledger
 from rpl_optimize.ledger.recorded_evidence import Begun
 from rpl_optimize.loop.accept import is_changed, unified_diff, write_accepted
@@ -44,6 +44,7 @@ from rpl_optimize.loop.measuring import MeasureStage, ModelStage, keep_best, run
 from rpl_optimize.loop.proposing import Built, ProposalStage, Proposed
 from rpl_optimize.loop.session import OptimizeSession, SessionRecords
 from rpl_optimize.loop.state import LoopState, OpenEnd, Settled, replay_session
+from rpl_optimize.loop.trying import Tryout
 from rpl_optimize.measurement.gains import cost_sentence, rule_for
 from rpl_optimize.measurement.verdict import judge, session_verdict
 from rpl_optimize.session_layout import ORIGINAL, baseline_name, fresh
@@ -80,17 +81,19 @@ class OptimizeLoop:
         measuring = MeasureStage(
             self._request, tools, session.root, self._time_left, self._confinement.around, state
         )
+        self._modelling = (
+            None
+            if tools.metric is None
+            else ModelStage(self._request, tools, tools.metric, session.root, self._confinement.around)
+        )
         self._evaluation = Evaluation(
             self._request,
             tools,
             measuring,
             session.record,
             session.draw_seed,
-            session.original,
             session.recordings,
-            None
-            if tools.metric is None
-            else ModelStage(self._request, tools, tools.metric, session.root, self._confinement.around),
+            self._modelling,
             before_runs=lambda number: self._hold("measure", number),
         )
 
@@ -191,7 +194,7 @@ class OptimizeLoop:
             self._state.text,
             directory / "build",
             self._session.root,
-            original=self._session.original,
+            original=self._state.host,
         )
         self._tools.step("baseline: profile")
         return self._profiled(build, part, directory)
@@ -242,7 +245,8 @@ class OptimizeLoop:
         for target in targets:
             self._tools.step(f"candidate {number}: proposal for {target.kernel}")
             self._records.target(target, run_to_run_cv(baseline, target.recorded))
-            built = self._proposals(target, baseline).run(self._proposal_request(target, baseline), number)
+            stage = self._proposals(target, baseline)
+            built = stage.run(self._proposal_request(target, baseline), number)
             if built is not None:
                 return built, target
         return None
@@ -262,11 +266,12 @@ class OptimizeLoop:
             tools.proposer,
             tools.builder,
             self._session.root,
-            self._session.original,
+            self._state.host,
             meaning.judge,
             record_proposal,
             self._records.build,
             before_build,
+            meaning.judge_constants,
         )
 
     def _meaning_of(self, baseline: Baseline) -> SessionMeaning:
@@ -274,12 +279,38 @@ class OptimizeLoop:
             self._meaning = SessionMeaning(self._request.build, baseline)
         return self._meaning
 
+    def _try_out(
+        self, candidate: EditCandidate, runs: int, asked: ProposalRequest, target: Target, baseline: Baseline
+    ) -> TriedOut:
+        """For a proposer that searches; its runs take of the session's time like all others."""
+        left = self._time_left()
+        if left is not None and left <= 0:
+            return TriedOut(None, problem="the session's time budget is used up")
+        self._confinement.prepare(baseline)
+        return Tryout(
+            self._request,
+            self._tools,
+            self._session.root,
+            self._proposals(target, baseline),
+            baseline,
+            target,
+            self._state.host,
+            self._modelling,
+            self._confinement.around,
+            self._confinement.of_checks,
+            self._records.told,
+        ).run(candidate, runs, asked)
+
     def _proposal_request(self, target: Target, baseline: Baseline) -> ProposalRequest:
         host = self._tools.host
         metric = self._tools.metric
         recorded = baseline.documents.model("profile").gpu.architecture
         name = recorded if metric is None else metric.value.architecture
-        return ProposalRequest(
+
+        def try_out(candidate: EditCandidate, runs: int) -> TriedOut:
+            return self._try_out(candidate, runs, asked, target, baseline)
+
+        asked = ProposalRequest(
             source=KernelSource(
                 str(self._request.source),
                 baseline.text,
@@ -307,7 +338,11 @@ class OptimizeLoop:
             ),
             models=baseline.documents.by_name(),
             offered=host.catalog.of,
+            plugin_options=self._request.build.options,
+            try_out=try_out,
+            usual_run_s=usual_run_s(baseline),
         )
+        return asked
 
     def _try(self, built: Built, target: Target, baseline: Baseline) -> Baseline:
         """Judge a candidate; returns the baseline that holds afterwards."""
@@ -318,7 +353,8 @@ class OptimizeLoop:
             self._confinement.prepare(baseline)
             with self._confinement.of_checks():
                 begun = self._begun_of(built.build, baseline.build)
-                evidence = self._evaluation.run(Trial(built, built.build, baseline, target, known, begun))
+                trial = Trial(built, built.build, baseline, target, known, self._state.host, begun)
+                evidence = self._evaluation.run(trial)
         self._hold("verdict", built.proposed.number)
         judgement = judge(evidence, self._request.policy)
         self._records.judgement(built.proposed.number, evidence, judgement)
@@ -353,6 +389,11 @@ class OptimizeLoop:
             )
             for candidate in self._state.candidates
             if candidate.code_sha256 is not None and candidate.judgement.verdict != "accepted"
+        }
+        # By the source as well: a change of launches leaves the machine code as it may be.
+        known |= {
+            one.source_sha256: KnownCode(f"candidate {one.number}", one.judgement.verdict == "rejected")
+            for one in self._state.candidates
         }
         return {**known, baseline.build.code_sha256: KnownCode("the version to beat", rejected=True)}
 
@@ -410,6 +451,8 @@ class OptimizeLoop:
         assert built.proposed.text is not None
         self._records.accepted(candidate)
         self._state.text = built.proposed.text
+        if built.proposed.retuned == "launches":
+            self._state.host = self._state.text
         self._state.add(candidate, accepted=True)
         self._write(candidate.number)
         self._tools.step(f"candidate {candidate.number}: profile of the accepted version")

@@ -209,6 +209,7 @@ class SessionRecords:
                 "transformation": proposed.transformation,
                 "workgroup_limit": proposed.candidate.workgroup_limit,
                 "lds_growth": proposed.candidate.lds_growth,
+                "retuned": proposed.retuned,
                 "expected_gain": None if evidence is None else evidence.expected_gain,
                 "rests_on": {} if evidence is None else dict(evidence.facts),
                 "records": growing_files(self._session.root),

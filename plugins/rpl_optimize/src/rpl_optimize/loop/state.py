@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 class LoopState:
     """``text`` is the source to beat; ``ours`` the hash of what was written to the user's place last.
 
+    ``host`` is the source whose host code the version to beat has: the user's, until a change of constants
+    that launches follow is accepted.
+
     ``begun`` counts measurements that could have accepted something, whether they ended or not: each takes
     its part of the error that ``--max-iters`` candidates share.
     ``tried`` counts candidates, ``misses`` those since the last acceptance. Attempts are remembered per
@@ -52,6 +55,7 @@ class LoopState:
     """
 
     text: bytes
+    host: bytes = attrs.field(default=attrs.Factory(lambda self: self.text, takes_self=True))
     tried: int = 0
     misses: int = 0
     begun: int = 0
@@ -137,7 +141,17 @@ class Unfinished:
         )
         transformation = self.data.transformation
         source = None if self.data.source is None else root / self.data.source
-        return Proposed(number, repairs, candidate, self.guards, self.text, directory, transformation, source)
+        return Proposed(
+            number,
+            repairs,
+            candidate,
+            self.guards,
+            self.text,
+            directory,
+            transformation,
+            source,
+            self.data.retuned,
+        )
 
 
 @frozen
@@ -277,10 +291,13 @@ class Folding:
         return self._resumed
 
     def _take_accepted(self, data: AcceptedData) -> None:
-        text = self._source_of(self._expect_proposed())
+        proposed = self._expect_proposed()
+        text = self._source_of(proposed)
         if text is None:
             raise BadDataError(f"the ledger accepts candidate {data.candidate}, which has no source")
         self._resumed.state.text = text
+        if proposed.retuned == "launches":
+            self._resumed.state.host = text
         self._write = data.candidate
         self._decide(self._judgement(), data)
 

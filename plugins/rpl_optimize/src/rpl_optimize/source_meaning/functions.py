@@ -97,7 +97,7 @@ _GLVALUES = frozenset(
 )
 _LITERALS = frozenset(("IntegerLiteral", "StringLiteral", "CXXBoolLiteralExpr", "CharacterLiteral"))
 #: Not part of the meaning: addresses, places, and what other uses of a declaration leave behind.
-_DROPPED = frozenset(
+DROPPED = frozenset(
     (
         *("id", "loc", "range", "isUsed", "isReferenced", "mangledName", "previousDecl", "temp", "declId"),
         *("parentDeclContextId", "referencedMemberDecl", "typeAliasDeclId", "definitionData"),
@@ -146,7 +146,7 @@ def canonical(node: Any, *, types: bool = True) -> Any:
     return {
         key: canonical(value, types=types)
         for key, value in node.items()
-        if key not in _DROPPED and (types or not key.lower().endswith("type"))
+        if key not in DROPPED and (types or not key.lower().endswith("type"))
     }
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 import attrs
 
 from rpl_core.errors import InterruptedRunError, RplError
-from rpl_optimize.interfaces.source_reading import Launch, SourceReading, Store
+from rpl_optimize.interfaces.source_reading import Constant, Launch, SourceReading, Store
 from rpl_optimize.interfaces.transformation import GuardVerdict
+from rpl_optimize.source_meaning.constants import constants_of
 from rpl_optimize.source_meaning.front_end import FrontEnd, NotJudgedError, shown_line
 from rpl_optimize.source_meaning.functions import FUNCTIONS, children, type_name
 from rpl_optimize.source_meaning.launches import launches_of
@@ -42,6 +43,7 @@ class CompilerReading(SourceReading):
     original: Original | None = None
     _unit: Unit | str | None = attrs.field(default=None, init=False)
     _macros: frozenset[str] | None = attrs.field(default=None, init=False)
+    _constants: dict[str, tuple[Constant, ...] | str] = attrs.field(factory=dict, init=False)
 
     def used_by_element(self, declared_at: int, block: tuple[int, ...] | None = None) -> GuardVerdict:
         def problem(unit: Unit) -> str | None:
@@ -123,6 +125,16 @@ class CompilerReading(SourceReading):
             names = {*_DEFINE.findall(defined), *_DEFINE.findall(self.text)}
             self._macros = frozenset(name.decode() for name in names)
         return self._macros
+
+    def constants(self, kernel: str) -> tuple[Constant, ...] | str:
+        if isinstance(self.front_end, str):
+            return self.front_end
+        if kernel not in self._constants:
+            try:
+                self._constants[kernel] = constants_of(self._original(), self.text, kernel)
+            except NotJudgedError as error:
+                self._constants[kernel] = str(error)
+        return self._constants[kernel]
 
     def _original(self) -> Original:
         if self.original is None:

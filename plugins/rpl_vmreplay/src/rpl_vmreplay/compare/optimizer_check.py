@@ -63,6 +63,8 @@ class CapturedLaunchCheck(EquivalenceCheck):
         folder = request.options.plugins[CAPTURE]
         if folder is None:
             return _not_run("no capture was given (--capture)")
+        if not request.same_launches:
+            return _not_run("the candidate launches the kernel otherwise than it was captured")
         if request.baseline_program is None or request.candidate_program is None:
             return _not_run("no two programs to take kernels from")
         capture = whole_capture(folder)

@@ -308,6 +308,8 @@ class VariedInputsCheck(EquivalenceCheck):
         folder = plugins[CAPTURE]
         if folder is None:
             return _not_compared("no capture was given (--capture)")
+        if not request.same_launches:
+            return _not_compared("the candidate launches the kernel otherwise than it was captured")
         if plugins[VARY_INPUTS] == 0:
             return _not_compared("--vary-inputs 0")
         if request.baseline_program is None or request.candidate_program is None:

@@ -1,0 +1,561 @@
+"""Named integers of a source with other values: what depends on them, and when nobody has to look further.
+
+Whoever tunes a kernel changes ``#define TILE 16`` or ``constexpr int BLOCK = 256;``. Such an edit reaches the
+host's code, which no other edit may change. It is permitted where the compiler's trees of both texts differ
+in nothing but values and extents that come from it, and where of the host only launches follow:
+
+- grid, block and dynamic LDS of ``kernel<<<...>>>``, directly or by local variables that nothing else uses,
+- no size of an array, no argument of a kernel, no condition, no output: a constant that says how much work
+  there is would make a program faster that does less;
+- and no number of the source that looks as if it had to agree (the same one, one less, its square) is left
+  behind, such as ``(n + 255) / 256`` beside a ``BLOCK`` of 256.
+
+In kernels anything may follow: there results are compared. Refused is what is too hard to see through: names
+in ``#if``, types that depend on it, other kernels, other files that name it beside the kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import get_args
+
+import attrs
+
+from rpl_core.errors import RplError
+from rpl_core.files.bounded import read_regular
+from rpl_core.values import frozen
+from rpl_optimize.interfaces.declared_change import TUNED_CONSTANTS, TunedConstants
+from rpl_optimize.interfaces.source_reading import Constant
+from rpl_optimize.interfaces.transformation import Edit, GuardVerdict
+from rpl_optimize.source_meaning.front_end import NotJudgedError, Preamble, Side, shown_line
+from rpl_optimize.source_meaning.functions import DROPPED, FUNCTIONS, canonical, children, type_name
+from rpl_optimize.source_meaning.launches import launches_of
+from rpl_optimize.source_meaning.syntax_dump import Node
+from rpl_optimize.source_meaning.unit import Original, OwnDeclaration, Unit, read
+from rpl_optimize.source_meaning.value_ranges import Parents, below, offset_of
+
+__all__ = ["Retuned", "constants_of", "judge_constants", "probe_value"]
+
+#: HIP, "hipDeviceProp_t": a workgroup has at most so many work-items.
+MOST_WORK_ITEMS = 1024
+#: Larger numbers are sizes of problems rather than of tiles and blocks (chosen).
+_LARGEST = 4096
+#: Smaller ones are too common to say that two of them belong together (chosen).
+_TELLING = 8
+_MOST_CONSTANTS = 12
+_MOST_FILES, _MOST_BYTES = 500, 1 << 20
+_SOURCES = (".hip", ".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hh", ".hpp", ".hxx")
+
+# Definitions, as people write them.
+
+_INTEGER = rb"(?P<digits>[1-9]\d{0,3})(?:[uUlL]{0,3})"
+_MACRO = re.compile(
+    rb"^[ \t]*#[ \t]*define[ \t]+(?P<name>\w+)[ \t]+\(?[ \t]*"
+    + _INTEGER
+    + rb"[ \t]*\)?[ \t]*(?=//|/\*|\r?$)",
+    re.MULTILINE,
+)
+_VARIABLE = re.compile(
+    rb"\b(?P<words>(?:(?:static|inline|extern|constexpr|const)\s+)+)"
+    rb"(?:std::)?(?:(?:unsigned|int|long|short|size_t|u?int(?:16|32|64)_t|auto)\s+)+"
+    rb"(?P<name>\w+)\s*(?:=\s*|\{\s*)" + _INTEGER + rb"\s*\}?\s*;"
+)
+_CONDITION = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|undef)\b[^\n]*", re.MULTILINE)
+_DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(?P<name>\w+)(?P<body>[^\n]*)", re.MULTILINE)
+_INCLUDE = re.compile(rb"^[ \t]*#[ \t]*include\b[^\n]*?(?P<name>[\w.+-]+)[>\"]", re.MULTILINE)
+_SPLICE = re.compile(rb"\\\r?\n")
+
+
+def _definitions(text: bytes) -> dict[str, Constant]:
+    """By name. One that is defined twice, or that a directive asks for, is refused."""
+    found: dict[str, Constant] = {}
+    spliced = _SPLICE.sub(b"  ", text)
+    asked = b"\n".join(one[0] for one in _CONDITION.finditer(spliced))
+    for match in sorted((*_MACRO.finditer(text), *_VARIABLE.finditer(text)), key=lambda one: one.start()):
+        name = match["name"].decode()
+        begin, end = match.span("digits")
+        words = match.groupdict().get("words", b"")
+        refused = None
+        if name in found:
+            refused = "it is defined more than once"
+        elif re.search(rb"\b%s\b" % match["name"], asked):
+            refused = "a directive asks for it (#if, #undef), so other code may take its place"
+        elif b"inline" in words or b"extern" in words:
+            refused = "other files can share it"
+        elif _INCLUDE.search(text, end):
+            refused = "a file that is included behind it may use it"
+        line = shown_line(text, begin)
+        found[name] = Constant(name, line, begin, end, int(match["digits"]), refused=refused)
+    return found
+
+
+def probe_value(value: int) -> int:
+    """Another value, to see what depends on a constant."""
+    return value * 2 if value * 2 <= MOST_WORK_ITEMS else value // 2
+
+
+def constants_of(original: Original, text: bytes, kernel: str) -> tuple[Constant, ...]:
+    """Those that the kernel or its launches depend on. Raises ``NotJudgedError``."""
+    found = []
+    for one in list(_definitions(text).values())[:_MOST_CONSTANTS]:
+        if one.value > _LARGEST or len(re.findall(rb"\b%s\b" % one.name.encode(), text)) < 2:
+            continue
+        if one.refused is not None:
+            found.append(one)
+            continue
+        edit = Edit(one.begin, one.end, b"%d" % probe_value(one.value))
+        after = text[: edit.begin] + edit.replacement + text[edit.end :]
+        changes = TunedConstants(((one.name, probe_value(one.value)),))
+        judged = judge_constants(original, text, after, changes, kernel, probe=True)
+        if judged.refused is not None:
+            found.append(attrs.evolve(one, refused=judged.refused))
+        elif judged.concerns_kernel:
+            found.append(attrs.evolve(one, changes_launches=judged.changes_launches))
+    return tuple(found)
+
+
+# One edit of such constants, judged.
+
+
+@frozen
+class Retuned:
+    """``workgroup`` is the most work-items of a launch of the kernel then; ``None``: not settled.
+
+    ``changes_launches``: the host's code differs, in what it launches with.
+    """
+
+    refused: str | None = None
+    line: int | None = None
+    changes_launches: bool = False
+    concerns_kernel: bool = False
+    workgroup: int | None = None
+
+    def verdict(self) -> GuardVerdict:
+        passed = "nothing but what follows from the constants changed, and of the host only its launches"
+        return GuardVerdict(TUNED_CONSTANTS, self.refused is None, self.refused or passed, self.line)
+
+
+class _RefusedError(Exception):
+    """The message is the reason; ``line`` is where."""
+
+    def __init__(self, reason: str, line: int | None = None) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+def judge_constants(
+    original: Original,
+    text: bytes,
+    after: bytes,
+    declared: TunedConstants,
+    kernel: str,
+    *,
+    probe: bool = False,
+) -> Retuned:
+    """Whether ``after`` is ``text`` with other values of these constants, and what depends on them follows.
+
+    A ``probe`` may lie outside of what the GPU can launch. Raises ``NotJudgedError``.
+    """
+    try:
+        values = _changed_values(original, text, after, declared, kernel)
+        if not values:  # the source as it stands, in a search
+            return Retuned()
+        return _Comparison(original, text, after, values, kernel).judged(probe=probe)
+    except _RefusedError as error:
+        return Retuned(str(error), error.line)
+
+
+def _changed_values(
+    original: Original, text: bytes, after: bytes, declared: TunedConstants, kernel: str
+) -> dict[str, int]:
+    """The old values by name, where the texts differ in just these digits."""
+    definitions = _definitions(text)
+    if not declared.values:
+        raise _RefusedError("no constant is named")
+    expected, shift = text, 0
+    names = dict(declared.values)
+    for one in sorted(definitions.values(), key=lambda one: one.begin):
+        if one.name in names:
+            digits = b"%d" % names[one.name]
+            expected = expected[: one.begin + shift] + digits + expected[one.end + shift :]
+            shift += len(digits) - (one.end - one.begin)
+    missing = names.keys() - definitions.keys()
+    if missing:
+        raise _RefusedError(f"{min(missing)} is no constant of the file")
+    if expected != after or any(not 1 <= value <= _LARGEST for value in names.values()):
+        raise _RefusedError("more than the declared values changed, or a value is out of range")
+    for name in names:
+        one = definitions[name]
+        if one.refused is not None:
+            raise _RefusedError(f"{name}: {one.refused}", one.line)
+        where = _named_elsewhere(original, name, kernel)
+        if where is not None:
+            raise _RefusedError(f"{where} names {name}, too, and may depend on it", one.line)
+    if original.front_end.unit != original.front_end.source:
+        raise _RefusedError("a header's constants may mean something to every file that includes it")
+    return {name: definitions[name].value for name in names if names[name] != definitions[name].value}
+
+
+def _named_elsewhere(original: Original, name: str, kernel: str) -> str | None:
+    """Another file beside the source that names it, and launches the kernel or is included here."""
+    source = original.front_end.source
+    here, its = (re.compile(rb"\b%s\b" % re.escape(word).encode()) for word in (name, kernel))
+    included = {one["name"].decode() for one in _INCLUDE.finditer(original.text)}
+    seen = 0
+    for path in _beside(source.parent):
+        if path == source:
+            continue
+        seen += 1
+        if seen > _MOST_FILES:
+            return None
+        try:
+            content = read_regular(path, _MOST_BYTES)
+        except (OSError, RplError):
+            continue
+        if here.search(content) and (path.name in included or its.search(content)):
+            return path.name
+    return None
+
+
+def _beside(folder: Path) -> Iterator[Path]:
+    yield from sorted(path for path in folder.iterdir() if path.suffix in _SOURCES and path.is_file())
+
+
+@attrs.define(eq=False)
+class _Comparison:
+    """The unit with both texts, node by node. ``values`` are the old ones of what changed."""
+
+    original: Original
+    text: bytes
+    after: bytes
+    values: Mapping[str, int]
+    kernel: str
+    #: Nodes of the original's tree that differ, by the object's identity; those of one side at a time.
+    _changed: dict[int, Node] = attrs.field(factory=dict, init=False)
+    #: Variables whose value differs, by their ids in the original's tree.
+    _variables: dict[tuple[str, str], bool] = attrs.field(factory=dict, init=False)
+    _local: set[str] = attrs.field(factory=set, init=False)
+    _host_follows: bool = attrs.field(default=False, init=False)
+    _launched: set[str] = attrs.field(factory=set, init=False)
+    _in_kernel: bool = attrs.field(default=False, init=False)
+    _other_kernel: _RefusedError | None = attrs.field(default=None, init=False)
+
+    def judged(self, *, probe: bool) -> Retuned:
+        preamble = self._preamble()
+        block: int | None = None
+        with self.original.front_end.reading(self.after, preamble) as edited:
+            for side in get_args(Side):
+                before, now = self.original.behind(preamble, side), read(edited, side)
+                if before.warnings != now.warnings:
+                    raise _RefusedError(f"the compiler warns otherwise than before ({side} pass)")
+                self._compare(before.unit, now.unit)
+                if side == "host":
+                    block = self._block(before.unit, now.unit, probe=probe)
+        concerns = self._in_kernel or self.kernel in self._launched
+        if self._other_kernel is not None and (concerns or not probe):
+            raise self._other_kernel
+        return Retuned(None, None, self._host_follows, concerns, block)
+
+    def _preamble(self) -> Preamble | None:
+        preamble = self.original.preamble()
+        if preamble is not None:
+            try:
+                preamble.blanked(self.after)
+            except NotJudgedError:  # the constant stands in front of the last header
+                return None
+        return preamble
+
+    def _compare(self, old: Unit, new: Unit) -> None:
+        self._changed.clear()
+        self._variables.clear()
+        self._require_no_types(old)
+        before, after = _functions(old), _functions(new)
+        if [one.node.get("mangledName") for one in before] != [one.node.get("mangledName") for one in after]:
+            raise _RefusedError("a function gets another name or type: its template arguments depend on it")
+        self._local = {
+            node["id"] for one in before for node, _ in below(one.node) if node.get("kind") == "VarDecl"
+        }
+        for one, other in zip(before, after, strict=True):
+            self._pair(one.node, other.node, (old, new))
+        followed: list[Node] = []
+        self._devices([one.node for one in before if _is_device(one.node)])
+        for one in before:
+            if not _is_device(one.node):
+                followed += self._host(one.node, old)
+        self._require_no_twins(before, followed)
+
+    def _require_no_types(self, unit: Unit) -> None:
+        """No class, enumeration or changing variable of the file depends on a constant."""
+        names = "|".join(re.escape(name) for name in sorted(self._names()))
+        word = re.compile(rb"\b(?:%s)\b" % names.encode())
+        for one in unit.own:
+            is_type = not one.inside and any(kind in one.kind for kind in _TYPES)
+            if is_type and word.search(self.text, one.begin, one.end):
+                raise _RefusedError("a type depends on it", shown_line(self.text, one.begin))
+            is_variable = one.kind == "VarDecl" and not one.inside
+            if is_variable and word.search(self.text, one.begin, one.end):
+                words = self.text[one.begin : one.end].split(b"=")[0]
+                if not _FIXED.search(words):
+                    what = "a variable of the file that may change depends on it"
+                    raise _RefusedError(what, shown_line(self.text, one.begin))
+
+    def _names(self) -> set[str]:
+        """With those of macros and file-scope constants that are made of them."""
+        names = set(self.values)
+        text = _SPLICE.sub(b"  ", self.text)
+        made = [(one["name"].decode(), one["body"]) for one in _DEFINE.finditer(text)]
+        made += [
+            (one[1].decode(), one[2])
+            for one in re.finditer(rb"\b(?:constexpr|const)\b[\w\s:]*?\b(\w+)\s*=([^;{}]*);", text)
+        ]
+        while True:
+            words = re.compile(rb"\b(?:%s)\b" % "|".join(map(re.escape, sorted(names))).encode())
+            more = {name for name, body in made if words.search(body)} - names
+            if not more:
+                return names
+            names |= more
+
+    # What differs: nodes by themselves, and references to variables whose value differs.
+
+    def _pair(self, before: Node, after: Node, units: tuple[Unit, Unit]) -> bool:
+        """Mark what differs below; whether anything does. The trees must have one form."""
+        differs = False
+        waiting = [(before, after)]
+        while waiting:
+            old, new = waiting.pop()
+            parts, others = children(old), children(new)
+            if old.get("kind") != new.get("kind") or len(parts) != len(others):
+                raise _RefusedError(
+                    "other code is compiled, not the same with another value", self._line(old)
+                )
+            if _itself(old) != _itself(new):
+                self._changed[id(old)] = old
+                differs = True
+            reference, other = old.get("referencedDecl", {}), new.get("referencedDecl", {})
+            elsewhere = reference.get("kind") == "VarDecl" and reference["id"] not in self._local
+            if elsewhere and self._is_changed(reference["id"], other["id"], units):
+                self._changed[id(old)] = old
+                differs = True
+            waiting += zip(parts, others, strict=True)
+        return differs
+
+    def _is_changed(self, before: str, after: str, units: tuple[Unit, Unit]) -> bool:
+        """Whether a variable is declared with something that differs."""
+        key = (before, after)
+        if key not in self._variables:
+            self._variables[key] = False  # one that is made of itself
+            old, new = units[0].dump.variable(before), units[1].dump.variable(after)
+            if old is not None and new is not None:
+                self._variables[key] = self._pair(old, new, units)
+        return self._variables[key]
+
+    def _line(self, node: Node) -> int | None:
+        begin = offset_of(node)[0]
+        return shown_line(self.text, begin) if 0 <= begin <= len(self.text) else None
+
+    # What of it is permitted.
+
+    def _devices(self, functions: list[Node]) -> None:
+        """Which kernels differ, by what they call."""
+        differing = {str(one.get("name")) for one in functions if self._differs(one)}
+        called: dict[str, set[str]] = {}
+        for one in functions:
+            names = (node["referencedDecl"] for node, _ in below(one) if "referencedDecl" in node)
+            own = called.setdefault(str(one.get("name")), set())
+            own |= {str(name.get("name")) for name in names if name.get("kind") in FUNCTIONS}
+        for one in functions:
+            name = str(one.get("name"))
+            if not _is_kernel(one) or not differing & _reached(name, called):
+                continue
+            if name == self.kernel:
+                self._in_kernel = True
+            else:
+                self._other_kernel = _RefusedError(f"the kernel {name} depends on it, too", self._line(one))
+
+    def _differs(self, function: Node) -> bool:
+        return any(id(node) in self._changed for node, _ in below(function))
+
+    def _host(self, function: Node, unit: Unit) -> list[Node]:
+        """Follows what differs to launches; gives the nodes that launches depend on."""
+        own: set[str] = set()  # local variables that take part
+        followed: dict[int, Node] = {}
+        while True:
+            size = len(own)
+            for node, parents in below(function):
+                identity = node.get("referencedDecl", {}).get("id")
+                if id(node) in self._changed or identity in own:
+                    self._host_follows = True
+                    variable = self._follow(node, parents, unit)
+                    if variable is not None:
+                        own.add(str(variable["id"]))
+                        followed[id(variable)] = variable
+            if len(own) == size:
+                break
+        launches = [node for node, _ in below(function) if node.get("kind") == "CUDAKernelCallExpr"]
+        return [*followed.values(), *launches]
+
+    def _follow(self, node: Node, parents: Parents, unit: Unit) -> Node | None:
+        """The local variable whose value it takes part in; ``None`` for a launch's configuration."""
+        line = next(
+            (line for one in (node, *reversed(parents)) if (line := self._line(one)) is not None), None
+        )
+        if node.get("kind") == "VarDecl":
+            raise _RefusedError(
+                f"the host has a variable of a size that depends on it: {node.get('name')}", line
+            )
+        child = node
+        for outer, parent in zip((*reversed(parents[:-1]), {}), reversed(parents), strict=True):
+            if outer.get("kind") == "CUDAKernelCallExpr" and parent is children(outer)[1]:
+                self._launched.add(_called_name(outer))
+                return None
+            if parent.get("kind") == "VarDecl":
+                if parent.get("storageClass") or not _SIZES.fullmatch(type_name(parent)):
+                    raise _RefusedError(f"the host computes with it: {parent.get('name')}", line)
+                return parent
+            problem = _obstacle(parent, child, unit)
+            if problem is not None:
+                raise _RefusedError(problem, line)
+            child = parent
+        raise _RefusedError(_OTHERWISE, line)
+
+    def _require_no_twins(self, functions: list[OwnDeclaration], followed: list[Node]) -> None:
+        """No number is left that looks as if it had to agree with one that changes."""
+        twins: dict[int, str] = {}
+        for name, value in self.values.items():
+            twins[value] = name
+            if value >= _TELLING:
+                twins |= {value - 1: name, **{value * other: name for other in self.values.values()}}
+        near = {id(node) for one in followed for node, _ in below(one)}
+        for function in functions:
+            for node, _ in below(function.node):
+                if node.get("kind") != "IntegerLiteral" or id(node) in self._changed:
+                    continue
+                value = int(str(node.get("value", "0")))
+                if value in twins and value > 1 and (value >= _TELLING - 1 or id(node) in near):
+                    name = twins[value]
+                    what = f"the source also says {value}, which may have to agree with {name}: name it, too"
+                    raise _RefusedError(what, self._line(node))
+
+    def _block(self, old: Unit, new: Unit, *, probe: bool) -> int | None:
+        """The most work-items of a launch; the limits of the GPU, and launches that don't follow, refuse."""
+        before = launches_of(old, self.text, self.kernel)
+        after = launches_of(new, self.after, self.kernel)
+        if before is None or after is None:
+            raise _RefusedError(
+                f"the launches of {self.kernel} are not known: its name is used otherwise, too"
+            )
+        if not before or len(before) != len(after):
+            raise _RefusedError(f"no launch of {self.kernel} stands in this file")
+        most: int | None = 0
+        for one, other in zip(before, after, strict=True):
+            line = shown_line(self.text, one.begin)
+            if one.block is not None and one.block == other.block and self._in_kernel:
+                twins = {one.block[0] * one.block[1] * one.block[2], *one.block} - {1}
+                twin = next((name for name, value in self.values.items() if value in twins), None)
+                if twin is not None:
+                    raise _RefusedError(f"this launch has {twin} work-items and does not follow it", line)
+            if other.block is None:
+                most = None
+            elif most is not None:
+                most = max(most, other.block[0] * other.block[1] * other.block[2])
+        if most is not None and most > MOST_WORK_ITEMS and not probe:
+            raise _RefusedError(f"a workgroup of {most} work-items is larger than {MOST_WORK_ITEMS}")
+        return most
+
+
+_FIXED = re.compile(rb"\b(?:constexpr|const|__device__|__constant__|__shared__)\b")
+_TYPES = ("Record", "ClassTemplate", "Typedef", "TypeAlias", "Enum", "Field", "Concept")
+_SIZES = re.compile(
+    r"(?:const )?(?:(?:unsigned |signed )?(?:int|long|long long|short|char)|unsigned|(?:struct )?dim3)"
+)
+_ARITHMETIC = frozenset(
+    ("+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^", "~", "<", ">", "<=", ">=", "==", "!=")
+)
+_MADE = frozenset(("CXXConstructExpr", "CXXTemporaryObjectExpr"))
+_COMPUTED = frozenset(
+    (
+        *("ImplicitCastExpr", "CStyleCastExpr", "CXXFunctionalCastExpr", "CXXStaticCastExpr", "ParenExpr"),
+        *(
+            "ConstantExpr",
+            "ConditionalOperator",
+            "ExprWithCleanups",
+            "MaterializeTemporaryExpr",
+            "MemberExpr",
+        ),
+        *("CXXBindTemporaryExpr", "CXXDefaultArgExpr", "UnaryExprOrTypeTraitExpr", "InitListExpr"),
+        *("SubstNonTypeTemplateParmExpr",),
+    )
+)
+
+
+_OTHERWISE = "the host uses it for something else than a launch"
+
+
+def _obstacle(node: Node, child: Node, unit: Unit) -> str | None:
+    """Why a value below ``child`` may do more in ``node`` than give another value."""
+    kind = node.get("kind", "")
+    if kind == "CUDAKernelCallExpr":
+        return "a kernel gets it as an argument: it may say how much work there is"
+    if kind == "CallExpr":
+        computes = child is not children(node)[0] and _only_computes(node, unit)
+        return None if computes else "the host hands it to a function"
+    if kind in {"BinaryOperator", "UnaryOperator"}:
+        return None if node.get("opcode") in _ARITHMETIC else _OTHERWISE
+    if kind in _MADE:
+        return None if "dim3" in type_name(node) else _OTHERWISE
+    return None if kind in _COMPUTED else _OTHERWISE
+
+
+def _functions(unit: Unit) -> list[OwnDeclaration]:
+    """All that are compiled: instances of templates, not their patterns."""
+    own = [one for one in unit.own if one.kind in FUNCTIONS and not one.inside]
+    return [one for one in own if one.node.get("mangledName")]
+
+
+def _itself(node: Node) -> object:
+    own = {key: value for key, value in node.items() if key != "inner" and key not in DROPPED}
+    return canonical(own)
+
+
+def _attributes(function: Node) -> set[str]:
+    return {child.get("kind", "") for child in children(function)}
+
+
+def _is_kernel(function: Node) -> bool:
+    return "CUDAGlobalAttr" in _attributes(function)
+
+
+def _is_device(function: Node) -> bool:
+    kinds = _attributes(function)
+    return "CUDAGlobalAttr" in kinds or ("CUDADeviceAttr" in kinds and "CUDAHostAttr" not in kinds)
+
+
+def _reached(name: str, called: Mapping[str, set[str]]) -> set[str]:
+    """Names of functions of the file that one calls, and those call, and itself."""
+    found, waiting = set[str](), [name]
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += called.get(one, ())
+    return found
+
+
+def _called_name(launch: Node) -> str:
+    for node, _ in below(children(launch)[0], (launch,)):
+        if "referencedDecl" in node:
+            return str(node["referencedDecl"].get("name", ""))
+    return str(children(launch)[0].get("referencedDecl", {}).get("name", ""))
+
+
+def _only_computes(call: Node, unit: Unit) -> bool:
+    """A function that is declared to: ``constexpr``, or by an attribute."""
+    called = children(call)[0]
+    while called.get("kind") == "ImplicitCastExpr" and children(called):
+        called = children(called)[0]
+    identity = called.get("referencedDecl", {}).get("id")
+    node = None if identity is None else unit.dump.function(str(identity))
+    function = None if identity is None else unit.function(str(identity))
+    return (node is not None and bool(node.get("constexpr"))) or (function is not None and function.harmless)

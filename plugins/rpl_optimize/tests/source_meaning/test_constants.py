@@ -1,0 +1,195 @@
+"""Constants that launches follow can be tuned; those that mean something else to the host can't."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rpl_optimize.interfaces.declared_change import TunedConstants
+from rpl_optimize.interfaces.source_reading import Constant
+from rpl_optimize.source_meaning.constants import Retuned, judge_constants
+from rpl_optimize.source_meaning.front_end import FrontEnd
+from rpl_optimize.source_meaning.reading import CompilerReading
+from rpl_optimize.source_meaning.unit import Original
+
+pytestmark = pytest.mark.clang
+
+RIGHT = b"""#include <hip/hip_runtime.h>
+#define TILE 16
+#define CELLS (TILE * TILE)
+constexpr int BLOCK = 256;
+constexpr int HALF = BLOCK / 2;
+constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
+__device__ float scaled(float x) { constexpr int UNROLL = 4; float y = x;
+  for (int i = 0; i < UNROLL; ++i) y += 1.0f / UNROLL; return y; }
+__global__ void turn(float* p, const float* q, int n) {
+  __shared__ float tile[TILE][TILE + 1];
+  int x = blockIdx.x * TILE + threadIdx.x, y = threadIdx.y;
+  tile[y][x % TILE] = scaled(q[x * n + y]);
+  __syncthreads();
+  p[x * n + y] = tile[x % TILE][y];
+}
+__global__ __launch_bounds__(BLOCK) void sum(float* p, int n) {
+  __shared__ float part[BLOCK];
+  part[threadIdx.x] = p[threadIdx.x];
+  __syncthreads();
+  for (int s = HALF; s > 0; s >>= 1) {
+    if (threadIdx.x < s) part[threadIdx.x] += part[threadIdx.x + s];
+    __syncthreads();
+  }
+  p[blockIdx.x] = part[0];
+}
+int main(int argc, char** argv) {
+  float *p = nullptr, *q = nullptr;
+  int n = argc;
+  (void)argv;
+  const dim3 block(TILE, TILE);
+  dim3 grid((n + TILE - 1) / TILE, ceil_div(n, block.y));
+  const unsigned bytes = CELLS * sizeof(float);
+  turn<<<grid, block, bytes>>>(p, q, n);
+  const int blocks = ceil_div(n, BLOCK);
+  sum<<<blocks, BLOCK>>>(p, n);
+}
+"""
+
+
+@pytest.fixture
+def reading(front_end: FrontEnd) -> Callable[[bytes], CompilerReading]:
+    def make(text: bytes) -> CompilerReading:
+        front_end.source.write_bytes(text)
+        return CompilerReading(front_end, text)
+
+    return make
+
+
+def _judged(reading: CompilerReading, after: bytes, kernel: str, **values: int) -> Retuned:
+    assert isinstance(reading.front_end, FrontEnd)
+    original = Original(reading.front_end, reading.text)
+    return judge_constants(original, reading.text, after, TunedConstants(tuple(values.items())), kernel)
+
+
+def test_constants_that_launches_follow(reading):
+    found = reading(RIGHT).constants("turn")
+    assert [(one.name, one.value, one.line, one.changes_launches) for one in found] == [
+        ("TILE", 16, 2, True),
+        ("UNROLL", 4, 7, False),
+    ]
+    assert all(RIGHT[one.begin : one.end] == b"%d" % one.value and one.refused is None for one in found)
+    (block,) = (one for one in reading(RIGHT).constants("sum") if one.refused is None)
+    assert (block.name, block.changes_launches) == ("BLOCK", True)
+
+
+def test_several_at_once_and_the_limit_of_a_workgroup(reading):
+    one = reading(RIGHT)
+    after = RIGHT.replace(b"TILE 16", b"TILE 32").replace(b"UNROLL = 4", b"UNROLL = 8")
+    found = _judged(one, after, "turn", TILE=32, UNROLL=8)
+    assert (found.refused, found.changes_launches, found.workgroup) == (None, True, 1024)
+    assert "4096" in str(_judged(one, RIGHT.replace(b"TILE 16", b"TILE 64"), "turn", TILE=64).refused)
+    # More than the declared values changed.
+    more = RIGHT.replace(b"TILE 16", b"TILE 32").replace(b"p[x * n + y] =", b"p[0] =")
+    assert "more than the declared" in str(_judged(one, more, "turn", TILE=32).refused)
+    assert "no constant" in str(_judged(one, RIGHT, "turn", MISSING=32).refused)
+
+
+#: A program with one constant, and what makes it one that must stay: what is put where, and the reason.
+PROGRAM = """#include <hip/hip_runtime.h>
+extern "C" int printf(const char*, ...);
+{definition}
+{top}
+__global__ void k(float* p, int n) {{
+  __shared__ float part[N];
+  part[threadIdx.x] = p[threadIdx.x];
+  __syncthreads();
+  p[blockIdx.x * N + threadIdx.x] = part[N - 1 - threadIdx.x] * n;
+}}
+int main(int argc, char** argv) {{
+  float* p = nullptr;
+  (void)argv;
+  {body}
+}}
+"""
+LAUNCH = "k<<<(argc + N - 1) / N, N>>>(p, argc);"
+QUICK = (
+    ("#define N 128", "", f"float kept[N]; {LAUNCH} p = kept;", "of a size that depends on it: kept"),
+    ("#define N 128", "", "k<<<(argc + 127) / 128, 128>>>(p, argc);", "the source also says 12"),
+    ("constexpr int N = 128;", "", "k<<<argc / N, N>>>(p, N);", "a kernel gets it as an argument"),
+    ("#define N 128", "", f"for (int i = 0; i < N; ++i) {LAUNCH}", "for something else than a launch"),
+    ("#define N 128\n#if N > 64\n#define M 1\n#endif", "", LAUNCH, "a directive asks for it"),
+)
+LONG = (
+    ("#define N 128", "", "k<<<(argc + N - 1) / N, 1 << 7>>>(p, argc);", "does not follow|also says"),
+    ("#ifndef N\n#define N 128\n#endif", "", LAUNCH, "a directive asks for it"),
+    ("#define N 128\n#define N 128", "", LAUNCH, "defined more than once"),
+    ("constexpr int N = 128;", "", f"const int N = 128; {LAUNCH}", "defined more than once"),
+    ("inline constexpr int N = 128;", "", LAUNCH, "other files can share it"),
+    (
+        "#define N 128\n#define T(x) #x\n#define S(x) T(x)",
+        "",
+        f"printf(S(N)); {LAUNCH}",
+        "else than a launch|hands",
+    ),
+    ("constexpr int N = 128;", "", f'printf("%d", N); {LAUNCH}', "hands it to a function"),
+    (
+        "#define N 128",
+        "struct Room { float of[N]; };",
+        f"{LAUNCH} p = new float[sizeof(Room)];",
+        "a type depends",
+    ),
+    ("#define N 128", "float room[N];", f"{LAUNCH} p = room;", "a variable of the file that may change"),
+    (
+        "#define N 128",
+        "int size = N * 4;",
+        f"{LAUNCH} argc = size;",
+        "a variable of the file that may change",
+    ),
+    (
+        "#define N 128",
+        "template <int M> void f(float* p) { p[0] = M; }",
+        f"{LAUNCH} f<N>(p);",
+        "another name",
+    ),
+    (
+        "#define N 128",
+        "__global__ void other(float* p) { p[0] = N; }",
+        f"{LAUNCH} other<<<1, 1>>>(p);",
+        "the kernel other depends on it, too",
+    ),
+    ("#define N 128", "void go(float* p, int n, int b);", f"{LAUNCH} go(p, 9, N);", "hands it"),
+    ("#define N 128", "", "int b = N; b += argc; k<<<argc, b>>>(p, argc);", "else than a launch"),
+    ("#define N 128", "", f"if (argc % N) return 1; {LAUNCH}", "else than a launch"),
+    ("#define N 128", "", f"auto f = &k; (void)f; {LAUNCH}", "used otherwise"),
+    ("#define N 128", "", "", "no launch of k stands in this file"),
+    ("#define N 128\n#include <hip/hip_runtime.h>", "", LAUNCH, "included behind it"),
+)
+
+
+@pytest.mark.parametrize(
+    ("definition", "top", "body", "reason"),
+    [*QUICK, *(pytest.param(*one, marks=pytest.mark.long) for one in LONG)],
+)
+def test_what_else_depends_on_it_refuses(reading, definition, top, body, reason):
+    text = PROGRAM.format(definition=definition, top=top, body=body).encode()
+    found = reading(text).constants("k")
+    assert isinstance(found, tuple), found
+    refused = {one.name: one for one in found}["N"].refused
+    assert refused is not None
+    assert any(part in refused for part in reason.split("|")), refused
+
+
+@pytest.mark.long
+def test_the_program_itself_is_right(reading):
+    """Without what the corpus adds: so that nothing but that is refused."""
+    for definition in ("#define N 128", "#define N (128)  // work-items", "const unsigned N = 128u;"):
+        text = PROGRAM.format(definition=definition, top="", body=LAUNCH).encode()
+        (one,) = reading(text).constants("k")
+        assert isinstance(one, Constant)
+        assert (one.refused, one.changes_launches) == (None, True)
+
+
+@pytest.mark.long
+def test_another_file_that_launches_by_the_same_name(reading, front_end):
+    text = PROGRAM.format(definition="#define N 128", top="", body=LAUNCH).encode()
+    (front_end.source.parent / "other.cpp").write_bytes(b"#define N 128\nvoid k(float*, int);\n")
+    (one,) = reading(text).constants("k")
+    assert "other.cpp" in str(one.refused)
