@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import sys
-import time
 import traceback
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from places import ROOT, Mutant
+from trial import spent_s
 
 if TYPE_CHECKING:
     import pytest
@@ -136,11 +136,11 @@ class _Seconds:
         self._measured, self._since = measured, 0.0
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self._since = time.process_time()
+        self._since = spent_s()
         self._measured.switch_context(nodeid)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        self.of[nodeid] = round(time.process_time() - self._since, 3)
+        self.of[nodeid] = round(spent_s() - self._since, 3)
         self._measured.switch_context("")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

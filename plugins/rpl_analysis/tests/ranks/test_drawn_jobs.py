@@ -56,7 +56,7 @@ def _drawn(rng: random.Random) -> list[_Rank]:
     """With one rank that is often slow, by its kernels or by its host."""
     ranks, steps = rng.choice((4, 5, 8)), rng.randint(3, 6)
     slow, by_host = rng.randrange(ranks), rng.random() < 0.5
-    now = [1_000 + rng.randint(0, 9) for _ in range(ranks)]
+    now = [1 + rng.randint(0, 9) for _ in range(ranks)]
     spans: list[list[Span]] = [[] for _ in range(ranks)]
     for _ in range(steps):
         entered = []
@@ -193,6 +193,7 @@ def test_kernels_collectives_and_groups_add_up(job) -> None:
     waits = sum(len(_waits(ranks, rank)) for rank in ranks)
     assert (collective.total_ns, collective.wait_ns) == (sum(times[ALL]), waits)
     assert (collective.wait_least_ns, collective.wait_most_ns) == (waits, waits)
+    assert (collective.exactness, collective.wait_reason) == ("lower_bound", None)
     for group in found.groups:
         own = [part for part in found.by_rank if part.group == group.name]
         assert group.ranks == len(own) == len(ranks[int(group.name[-1]) :: 2])
@@ -238,3 +239,22 @@ def test_outliers_are_far_by_the_median_of_distances(job) -> None:
             assert above[part.kernel] == max(above.values())
     far = [part.value_ns - part.median_ns for part in found.outliers]
     assert far == sorted(far, reverse=True)
+
+
+def test_the_picture_shows_what_ran_in_each_column(job) -> None:
+    """Columns of a power of two, the narrowest of which 256 are enough; 255 is all of a column."""
+    ranks, found = job
+    picture = found.picture
+    assert (picture.rows, picture.ranks_per_row) == (len(ranks), 1)
+    width = picture.column_ns
+    assert width & (width - 1) == 0
+    assert picture.columns == found.job_ns // width + 2 <= 256
+    first = min(rank.begin for rank in ranks) // width
+    for row, rank in enumerate(ranks):
+        computing, reducing = rank.clocks(collective=False), rank.clocks(collective=True)
+        for shown, clocks in ((picture.computing, computing), (picture.communicating, reducing - computing)):
+            held = [0] * picture.columns
+            for clock in clocks:
+                held[clock // width - first] += 1
+            expected = bytes(255 * ns // width for ns in held)
+            assert shown[row * picture.columns : (row + 1) * picture.columns] == expected
