@@ -14,7 +14,7 @@ from rpl_optimize.interfaces.equivalence import EquivalenceOptions, EquivalenceR
 from rpl_vmreplay.capture.folder import open_capture
 from rpl_vmreplay.compare.data_types import DataType
 from rpl_vmreplay.compare.judge import Allowance, Verdict, compare_code
-from rpl_vmreplay.compare.subjects import subjects_of
+from rpl_vmreplay.compare.pair import subjects_of
 from rpl_vmreplay.interfaces.replayer import MemoryRange, ReplayRequest
 
 pytestmark = [pytest.mark.clang, pytest.mark.timeout(900)]

@@ -14,7 +14,7 @@ from rpl_vmreplay.capture.accesses import captured_ranges
 from rpl_vmreplay.capture.folder import open_capture
 from rpl_vmreplay.compare import judge
 from rpl_vmreplay.compare.judge import ACCEPTED, Allowance, Verdict, compare_code
-from rpl_vmreplay.compare.subjects import subjects_of
+from rpl_vmreplay.compare.pair import subjects_of
 from rpl_vmreplay.interfaces.replayer import MemoryEdit, ReplayRequest, Rounding
 
 from .replay_variants.variants import FOLDER, SUBJECTS

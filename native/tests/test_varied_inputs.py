@@ -16,7 +16,7 @@ import pytest
 from rpl_emu.replay.replayer import EmulatedReplayer
 from rpl_optimize.interfaces.equivalence import EquivalenceVerdict
 from rpl_vmreplay.capture.folder import open_capture
-from rpl_vmreplay.compare.subjects import subjects_of
+from rpl_vmreplay.compare.pair import subjects_of
 from rpl_vmreplay.inputs.optimizer_check import Limits, Tolerance, compare_on_varied_inputs, report
 
 from . import blind_edits, varied_edits

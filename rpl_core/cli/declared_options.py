@@ -68,8 +68,8 @@ def takes(*classes: type[Any]) -> Callable[[F], F]:
 
     def decorate(command: F) -> F:
         options = [pair for cls in classes for pair in declared(cls).items() if pair[1].words]
-        for name, one in reversed(options):
-            command = click.option(*one.words, name, **one.details)(command)
+        for name, declaration in reversed(options):
+            command = click.option(*declaration.words, name, **declaration.details)(command)
         return command
 
     return decorate
@@ -81,9 +81,9 @@ def settled(cls: type[T], session: Session, flags: Mapping[str, Any], /, **other
     Raises ``UsageError`` naming the origin of a value that can't be.
     """
     values = {}
-    for name, one in declared(cls).items():
-        value = flags[name] if one.words else flags.get(name)
-        if one.setting is not None:
-            value = session.setting(one.setting, value)
-        values[name] = value if one.parse is None else one.parse(value)
+    for name, declaration in declared(cls).items():
+        value = flags[name] if declaration.words else flags.get(name)
+        if declaration.setting is not None:
+            value = session.setting(declaration.setting, value)
+        values[name] = value if declaration.parse is None else declaration.parse(value)
     return cls(**others, **values)

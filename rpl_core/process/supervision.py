@@ -152,15 +152,17 @@ def _processes() -> dict[int, _Process]:
 
 def live_members(leader_pid: int) -> tuple[int, ...]:
     """Process ids in the session or group of ``leader_pid`` that still execute, sorted; no zombies."""
-    return tuple(sorted(pid for pid, one in _processes().items() if leader_pid in (one.group, one.session)))
+    return tuple(
+        sorted(pid for pid, process in _processes().items() if leader_pid in (process.group, process.session))
+    )
 
 
 def tree_of(leader_pid: int) -> frozenset[int]:
     """The session of ``leader_pid`` and all descendants, which may have sessions of their own."""
     processes = _processes()
-    members = {leader_pid, *(pid for pid, one in processes.items() if one.session == leader_pid)}
-    while found := {pid for pid, one in processes.items() if one.parent in members} - members:
-        members |= found
+    members = {leader_pid, *(pid for pid, process in processes.items() if process.session == leader_pid)}
+    while children := {pid for pid, process in processes.items() if process.parent in members} - members:
+        members |= children
     return frozenset(members)
 
 
@@ -249,10 +251,10 @@ def _groups_around() -> tuple[Path, ...]:
     except OSError:
         return ()
     tops = [Path(line.split()[4]) for line in mounts if " - cgroup2 " in line]
-    own = [line.removeprefix("0::/") for line in groups if line.startswith("0::/")]
-    if not tops or not own or ".." in own[0].split("/"):
+    groups_v2 = [line.removeprefix("0::/") for line in groups if line.startswith("0::/")]
+    if not tops or not groups_v2 or ".." in groups_v2[0].split("/"):
         return ()
-    folder = tops[0] / own[0]
+    folder = tops[0] / groups_v2[0]
     return (folder,) if folder == tops[0] else (folder, folder.parent)
 
 
@@ -268,7 +270,9 @@ def signal_members(leader_pid: int, number: signal.Signals) -> None:
     except PermissionError:  # one member changed its user; the others got the signal
         pass
     outside = [
-        pid for pid, one in _processes().items() if one.session == leader_pid and one.group != leader_pid
+        pid
+        for pid, process in _processes().items()
+        if process.session == leader_pid and process.group != leader_pid
     ]
     _signal_each(outside, number)
 

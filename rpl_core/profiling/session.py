@@ -46,7 +46,7 @@ def overwrite_in_files(folder: Path, sought: Sequence[bytes]) -> tuple[str, ...]
 
 def _overwrite(path: Path, sought: Sequence[bytes]) -> None:
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        places = [(at, len(one)) for one in sought for at in _places(content, one)]
+        places = [(at, len(text)) for text in sought for at in _places(content, text)]
     if places:
         with path.open("r+b") as target:
             for at, size in places:
@@ -123,16 +123,16 @@ class ProfileSession:
         """Profilers write the command line into what they record."""
         if self.run.keep_command:
             return
-        kept = overwrite_in_files(self.run.path / planned.directory, secret_bytes(planned.command))
-        if kept:
+        unchanged = overwrite_in_files(self.run.path / planned.directory, secret_bytes(planned.command))
+        if unchanged:
             self.diagnostics.append(
                 Diagnostic(
                     "collect.secrets_kept",
-                    f"a secret of the command line may stand in {kept[0]}, which could not be changed",
+                    f"a secret of the command line may stand in {unchanged[0]}, which could not be changed",
                     severity=Severity.WARNING,
                     remedy="do not share the file",
                     where=planned.directory,
-                    count=len(kept),
+                    count=len(unchanged),
                 )
             )
 

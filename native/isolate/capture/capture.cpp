@@ -147,14 +147,14 @@ bool Session::drain() {
   }
   process_.queues.close();
   drained_ = process_.queues.drain_others(*launch_.queue, settings_.drain_limit);
-  for (const Drained& one : drained_) {
-    if (one.drained) continue;
-    if (one.single_producer) {
-      warnings_.push_back("queue " + std::to_string(one.queue_id) +
+  for (const Drained& queue : drained_) {
+    if (queue.drained) continue;
+    if (queue.single_producer) {
+      warnings_.push_back("queue " + std::to_string(queue.queue_id) +
                           " has one producer: whether its work had ended could not be asked");
       continue;
     }
-    return give_up("not_drained", "work in queue " + std::to_string(one.queue_id) + " did not end in time");
+    return give_up("not_drained", "work in queue " + std::to_string(queue.queue_id) + " did not end in time");
   }
   return true;
 }
@@ -232,9 +232,9 @@ void Session::warn_of_left_out(const Snapshot& snapshot) {
   constexpr size_t kMostNamed = 8;
   const auto& left = snapshot.left_out();
   for (size_t i = 0; i < std::min(left.size(), kMostNamed); ++i) {
-    const Allocation& one = left[i].allocation;
+    const Allocation& allocation = left[i].allocation;
     std::ostringstream text;
-    text << one.size << " bytes of host memory at 0x" << std::hex << one.base
+    text << allocation.size << " bytes of host memory at 0x" << std::hex << allocation.base
          << " are left out: they could not be read, the program gave them back while the GPU kept access;"
             " a launch that reaches them faults when it is replayed";
     warnings_.push_back(text.str());
@@ -256,8 +256,8 @@ bool Session::write_documents(Snapshot& snapshot) {
 }
 
 const AgentDescription& Session::agent() const {
-  for (const AgentDescription& one : agents_) {
-    if (one.agent.handle == launch_.queue->agent.handle) return one;
+  for (const AgentDescription& agent : agents_) {
+    if (agent.agent.handle == launch_.queue->agent.handle) return agent;
   }
   return agents_.front();
 }
@@ -367,7 +367,9 @@ record::Memory Session::memory_part(Snapshot& snapshot) const {
     part.bytes_stored += region.stored;
     part.regions.push_back(told_region(region, agents_));
   }
-  for (const CapturedRegion& region : snapshot.left_out()) part.left_out.push_back(told_region(region, agents_));
+  for (const CapturedRegion& region : snapshot.left_out()) {
+    part.left_out.push_back(told_region(region, agents_));
+  }
   return part;
 }
 

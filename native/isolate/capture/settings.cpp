@@ -46,8 +46,11 @@ class Reader {
     const std::string value = text(name);
     if (value.empty()) return;
     const auto found = std::ranges::find(names, value);
-    if (found == names.end()) return refuse(name, value);
-    chosen = static_cast<T>(found - names.begin());
+    if (found == names.end()) {
+      refuse(name, value);
+    } else {
+      chosen = static_cast<T>(found - names.begin());
+    }
   }
 
  private:

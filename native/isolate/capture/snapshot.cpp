@@ -45,7 +45,9 @@ Pointer look_up(const hsa::ApiTables& api, uint64_t address) {
 
 // Where the driver shares pages with the GPU, locked memory keeps its address and the runtime's pointer
 // information knows nothing of it.
-bool is_shared_lock(const Allocation& one) { return one.kind == Kind::kLockedHost && one.host == one.base; }
+bool is_shared_lock(const Allocation& allocation) {
+  return allocation.kind == Kind::kLockedHost && allocation.host == allocation.base;
+}
 
 // Whose pool it is; the runtime's pointer information knows nothing of virtual memory before ROCm 7.
 hsa::Agent owner_of_pool(const hsa::ApiTables& api, const std::vector<AgentDescription>& agents,
@@ -54,23 +56,24 @@ hsa::Agent owner_of_pool(const hsa::ApiTables& api, const std::vector<AgentDescr
     uint64_t pool;
     bool found;
   } search{pool, false};
-  for (const AgentDescription& one : agents) {
+  for (const AgentDescription& agent : agents) {
     api.original(hsa::amd::kIteratePools)(
-        one.agent,
+        agent.agent,
         [](hsa::Pool its, void* data) {
           auto* const wanted = static_cast<Search*>(data);
           wanted->found = wanted->found || its.handle == wanted->pool;
           return hsa::kSuccess;
         },
         &search);
-    if (search.found) return one.agent;
+    if (search.found) return agent.agent;
   }
   return {};
 }
 
 std::optional<record::MemoryAgent> agent_at(const std::vector<AgentDescription>& agents, hsa::Agent handle) {
   for (const AgentDescription& agent : agents) {
-    if (agent.agent.handle == handle.handle) return record::MemoryAgent{.name = agent.name, .node = agent.node};
+    if (agent.agent.handle != handle.handle) continue;
+    return record::MemoryAgent{.name = agent.name, .node = agent.node};
   }
   return std::nullopt;
 }
@@ -138,29 +141,29 @@ bool Snapshot::fail_to_write(const std::string& name) {
 
 uint64_t Snapshot::needed() const {
   uint64_t bytes = 0;
-  for (const CapturedRegion& one : regions_) {
-    const bool twice = settings_.post == Post::kBytes && !one.variable;
-    if (one.wanted && !one.unreadable) bytes += one.allocation.size * (twice ? 2 : 1);
+  for (const CapturedRegion& region : regions_) {
+    const bool twice = settings_.post == Post::kBytes && !region.variable;
+    if (region.wanted && !region.unreadable) bytes += region.allocation.size * (twice ? 2 : 1);
   }
   return bytes;
 }
 
 void Snapshot::find_regions(MemoryMap& memory, const KernelRegistry& registry) {
-  for (const Allocation& one : memory.reachable_by(gpu_.handle)) {
+  for (const Allocation& allocation : memory.reachable_by(gpu_.handle)) {
     CapturedRegion region;
-    region.allocation = one;
-    region.file = file_in(kMemoryFolder, region_name(one.base));
-    region.allocation_base = one.base;
-    region.allocation_size = one.size;
+    region.allocation = allocation;
+    region.file = file_in(kMemoryFolder, region_name(allocation.base));
+    region.allocation_base = allocation.base;
+    region.allocation_size = allocation.size;
     if (is_reachable(region)) regions_.push_back(std::move(region));
   }
   cut_out_unreadable();
   size_t number = 0;
-  for (const Variable& one : registry.variables_of(gpu_.handle)) {
+  for (const Variable& variable : registry.variables_of(gpu_.handle)) {
     CapturedRegion region;
-    region.allocation.base = one.address;
-    region.allocation.size = one.size;
-    region.variable = one.name;
+    region.allocation.base = variable.address;
+    region.allocation.size = variable.size;
+    region.variable = variable.name;
     region.file = file_in(kVariablesFolder, std::to_string(number++));
     region.owner = gpu_;
     regions_.push_back(std::move(region));
@@ -181,8 +184,8 @@ bool Snapshot::is_reachable(CapturedRegion& region) const {
     region.owner = owner_of_pool(api_, agents_, region.allocation.pool);
     api_.original(hsa::amd::kPoolGetInfo)({region.allocation.pool}, hsa::kPoolFlags, &region.pool_flags);
   }
-  for (const AgentDescription& one : agents_) {
-    if (one.agent.handle == region.owner.handle) region.on_host = one.device == hsa::kDeviceCpu;
+  for (const AgentDescription& agent : agents_) {
+    if (agent.agent.handle == region.owner.handle) region.on_host = agent.device == hsa::kDeviceCpu;
   }
   if (kind == Kind::kVmem) return true;  // the memory map asked already
   if (kind == Kind::kLockedHost) region.on_host = true;
@@ -200,16 +203,18 @@ bool Snapshot::is_reachable(CapturedRegion& region) const {
 void Snapshot::cut_out_unreadable() {
   std::vector<CapturedRegion> found;
   for (const CapturedRegion& whole : regions_) {
-    const Allocation& one = whole.allocation;
-    const bool of_program = one.kind == Kind::kSvm || (one.kind == Kind::kLockedHost && one.host != 0);
-    const auto runs = of_program ? MemoryReader::runs_of(one.kind == Kind::kSvm ? one.base : one.host, one.size)
-                                 : std::vector<MemoryReader::Run>{{one.size, true}};
+    const Allocation& allocation = whole.allocation;
+    const bool shared = allocation.kind == Kind::kSvm;
+    const bool of_program = shared || (allocation.kind == Kind::kLockedHost && allocation.host != 0);
+    const auto runs = of_program
+                          ? MemoryReader::runs_of(shared ? allocation.base : allocation.host, allocation.size)
+                          : std::vector<MemoryReader::Run>{{allocation.size, true}};
     uint64_t offset = 0;
     for (const MemoryReader::Run& run : runs) {
       CapturedRegion part = whole;
       part.allocation.base += offset;
       part.allocation.size = run.size;
-      if (one.host != 0) part.allocation.host += offset;
+      if (allocation.host != 0) part.allocation.host += offset;
       part.file = file_in(kMemoryFolder, region_name(part.allocation.base));
       part.unreadable = !run.readable;
       part.torn = runs.size() > 1;
@@ -234,10 +239,11 @@ void Snapshot::drop_unreadable() {
 }
 
 bool Snapshot::stream(CapturedRegion& region, const MemoryReader::Take& take) {
-  const Allocation& one = region.allocation;
-  const bool by_cpu = one.kind == Kind::kSvm || is_shared_lock(one) || region.torn;
-  const uint64_t from = by_cpu && one.host != 0 ? one.host : one.base;
-  if (by_cpu ? reader_.read_by_cpu(from, one.size, take) : reader_.read(from, one.size, take)) return true;
+  const Allocation& allocation = region.allocation;
+  const bool by_cpu = allocation.kind == Kind::kSvm || is_shared_lock(allocation) || region.torn;
+  const uint64_t from = by_cpu && allocation.host != 0 ? allocation.host : allocation.base;
+  const uint64_t size = allocation.size;
+  if (by_cpu ? reader_.read_by_cpu(from, size, take) : reader_.read(from, size, take)) return true;
   if (error_.empty() && by_cpu) {  // given back since it was looked at
     region.unreadable = true;
     reader_.forget_error();

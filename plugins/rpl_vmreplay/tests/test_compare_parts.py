@@ -43,7 +43,7 @@ from rpl_vmreplay.compare.judge import (
 )
 from rpl_vmreplay.compare.mutants import can_be_changed
 from rpl_vmreplay.compare.outputs import Output, as_set
-from rpl_vmreplay.compare.timing import TurnsRequest, drawn_order, take_turns
+from rpl_vmreplay.compare.pair import TurnsRequest, drawn_order, take_turns
 from rpl_vmreplay.interfaces.replayer import AgainstResult, Failure, MemoryRange, ReplayError, ReplayResult
 
 

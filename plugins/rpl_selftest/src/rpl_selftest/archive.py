@@ -66,7 +66,7 @@ def scrubber(folders: Iterable[Path] = ()) -> Callable[[str], str]:
     user's names; and values of environment variables that by their name are secret.
     """
     known = (*folders, Path.home(), Path.cwd())
-    places = {str(path) for one in known for path in (one, one.resolve())} - {"/"}
+    places = {str(path) for place in known for path in (place, place.resolve())} - {"/"}
     secrets = {value for name, value in os.environ.items() if _SECRET.search(name)}
     ordered = [*_long(secrets, _SHORTEST_SECRET), *_long(places, 2)]
     host = socket.gethostname()
@@ -86,8 +86,8 @@ def scrubber(folders: Iterable[Path] = ()) -> Callable[[str], str]:
 
 def _long(texts: set[str], least: int) -> list[str]:
     """Those that name something, the longest first: a host's whole name before its first part."""
-    kept = {one for one in texts if len(one) >= least and one.lower() not in _NOBODY}
-    return sorted(kept, key=lambda one: (-len(one), one))
+    identifying = {text for text in texts if len(text) >= least and text.lower() not in _NOBODY}
+    return sorted(identifying, key=lambda text: (-len(text), text))
 
 
 def _word(name: str, behind: str = "") -> re.Pattern[str]:

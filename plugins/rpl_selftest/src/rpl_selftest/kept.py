@@ -96,7 +96,7 @@ def keep(document: SelftestDocument) -> Path | None:
         document.not_possible,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    devices = {name: _plain(one) for name, one in sorted(kept.items())}
+    devices = {name: _plain(result) for name, result in sorted(kept.items())}
     write_atomic(path, json.dumps({"schema_version": "1.0", "devices": devices}, indent=2) + "\n")
     return path
 
@@ -137,10 +137,10 @@ class SelftestCheck(DoctorCheck):
 
     def check(self) -> DoctorReport:
         kept = read_kept().values()
-        refuted = [one for one in kept if one.refuted]
+        refuted = [result for result in kept if result.refuted]
         # What a stand-in or an emulator refutes is told, and breaks nothing here.
-        broken = any(one.origin == "measured" for one in refuted)
-        told = "; ".join(one.line for one in refuted or kept)
+        broken = any(result.origin == "measured" for result in refuted)
+        told = "; ".join(result.line for result in refuted or kept)
         if not broken:
             return DoctorReport(DoctorStatus.OK, told)
         return DoctorReport(DoctorStatus.BROKEN, told, "figures that rest on what was refuted", _WHAT_TO_DO)

@@ -26,7 +26,7 @@ Ranges = tuple[MemoryRange, ...]
 
 def union(*sets: Iterable[MemoryRange]) -> Ranges:
     merged: list[tuple[int, int]] = []
-    for begin, end in sorted((one.address, one.address + one.size) for many in sets for one in many):
+    for begin, end in sorted((item.address, item.address + item.size) for many in sets for item in many):
         if merged and begin <= merged[-1][1]:
             merged[-1] = merged[-1][0], max(end, merged[-1][1])
         else:
@@ -44,12 +44,12 @@ def common(left: Ranges, right: Ranges) -> Ranges:
 
 
 def size_of(ranges: Iterable[MemoryRange]) -> int:
-    return sum(one.size for one in ranges)
+    return sum(item.size for item in ranges)
 
 
 def captured_ranges(capture: Capture) -> Ranges:
     """One for each region, though they may touch each other."""
-    return tuple(MemoryRange(one.base, one.size) for one in capture.regions)
+    return tuple(MemoryRange(region.base, region.size) for region in capture.regions)
 
 
 def inside(ranges: Ranges, capture: Capture) -> Ranges:
@@ -59,8 +59,8 @@ def inside(ranges: Ranges, capture: Capture) -> Ranges:
 
 def _remaining(left: Ranges, right: Ranges) -> Iterator[tuple[int, int]]:
     at = 0
-    for one in left:
-        begin, end = one.address, one.address + one.size
+    for item in left:
+        begin, end = item.address, item.address + item.size
         while at < len(right) and right[at].address + right[at].size <= begin:
             at += 1
         following = at
@@ -109,7 +109,7 @@ def accesses_of(capture: Capture, replayer: Replayer, time_limit_s: float | None
                                        variation=order, time_limit_s=time_limit_s))
         for order in range(ORDERS)
     ]  # fmt: skip
-    logs = [one.accesses for one in results if one.accesses is not None]
+    logs = [result.accesses for result in results if result.accesses is not None]
     if len(logs) < len(results):
         raise MissingError(
             f"the replayer {replayer.name} does not tell what a launch reads and writes",
@@ -117,8 +117,8 @@ def accesses_of(capture: Capture, replayer: Replayer, time_limit_s: float | None
             next_step="choose another one with --replayer",
         )
     return Accesses(
-        inside(union(*(one.read_first for one in logs)), capture),
-        inside(union(*(one.written for one in logs)), capture),
+        inside(union(*(log.read_first for log in logs)), capture),
+        inside(union(*(log.written for log in logs)), capture),
         results[0].reproduced,
         results[0].reproduced_reason,
     )
@@ -159,8 +159,8 @@ def _error(failure: Failure, request: ReplayRequest) -> RplError:
 def pages_of(capture: Capture, touched: Sequence[MemoryRange]) -> Ranges:
     """The pages of what was touched, cut where their regions begin and end."""
     whole = union(
-        MemoryRange(begin, -(-(one.address + one.size) // PAGE_BYTES) * PAGE_BYTES - begin)
-        for one in touched
-        for begin in (one.address // PAGE_BYTES * PAGE_BYTES,)
+        MemoryRange(begin, -(-(item.address + item.size) // PAGE_BYTES) * PAGE_BYTES - begin)
+        for item in touched
+        for begin in (item.address // PAGE_BYTES * PAGE_BYTES,)
     )
     return inside(whole, capture)

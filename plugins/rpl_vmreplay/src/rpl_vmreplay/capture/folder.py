@@ -193,9 +193,9 @@ def open_capture(folder: Path) -> Capture:
     listed = read_json(folder, REGIONS, Regions).regions
     extras = read_json(folder, EXTRAS, Extras) if (folder / EXTRAS).exists() else None
     if layout == "rpl":  # each tells its own figures of a region, and only one of them could count
-        refuse_repeats((f"0x{one.base:x}" for one in listed), folder / REGIONS, "one region")
+        refuse_repeats((f"0x{region.base:x}" for region in listed), folder / REGIONS, "one region")
         if extras is not None:
-            told = (f"0x{one.base:x}" for one in extras.memory.regions)
+            told = (f"0x{region.base:x}" for region in extras.memory.regions)
             refuse_repeats(told, folder / EXTRAS, "one region")
     regions = _without_repetitions(listed, folder)
     sentinel = {"rpl": SENTINEL, "kerncap": KERNCAP_COMPLETE}.get(layout)
@@ -207,8 +207,10 @@ def open_capture(folder: Path) -> Capture:
         variables=_variables(folder, extras),
         complete=(folder / sentinel).exists() if sentinel else None,
         extras=extras,
-        told={} if extras is None else {one.base: one for one in extras.memory.regions},
-        told_variables={} if extras is None else {one.file: one for one in extras.module_variables},
+        told={} if extras is None else {region.base: region for region in extras.memory.regions},
+        told_variables={}
+        if extras is None
+        else {variable.file: variable for variable in extras.module_variables},
     )
 
 
@@ -221,14 +223,17 @@ def _layout(folder: Path) -> str:
 
 def _variables(folder: Path, extras: Extras | None) -> tuple[Variable, ...]:
     if extras is not None:
-        return tuple(Variable(name=one.name, size=one.size, blob=one.file) for one in extras.module_variables)
+        return tuple(
+            Variable(name=variable.name, size=variable.size, blob=variable.file)
+            for variable in extras.module_variables
+        )
     return read_json(folder, VARIABLES, Variables).variables if (folder / VARIABLES).exists() else ()
 
 
 def _without_repetitions(regions: tuple[Region, ...], folder: Path) -> tuple[Region, ...]:
     """By address. kerncap lists a reservation and the mapping that fills it: the same bytes, twice."""
     kept: list[Region] = []
-    for region in sorted(regions, key=lambda one: (one.base, one.size)):
+    for region in sorted(regions, key=lambda region: (region.base, region.size)):
         if kept and (kept[-1].base, kept[-1].size) == (region.base, region.size):
             continue
         if kept and region.base < kept[-1].end:

@@ -43,7 +43,7 @@ class PlainMemory:
 
     def region_of(self, address: int) -> Region | None:
         regions = self.capture.regions  # ascending
-        place = bisect_right(regions, address, key=lambda one: one.base) - 1
+        place = bisect_right(regions, address, key=lambda region: region.base) - 1
         return regions[place] if place >= 0 and address < regions[place].end else None
 
     def read(self, address: int, size: int) -> bytes:
@@ -84,9 +84,9 @@ class PlainMemory:
         return bytes(hashes)
 
     def _captured_hashes(self, region: Region) -> bytes:
-        kept = self.capture.hashes_of(region, "pre")
-        if kept is not None:
-            return kept.read_bytes()
+        captured = self.capture.hashes_of(region, "pre")
+        if captured is not None:
+            return captured.read_bytes()
         whole, rest = divmod(region.size, BLOCK_BYTES)
         hashes = bytearray(
             chunk_hash(bytes(BLOCK_BYTES)) * whole + (chunk_hash(bytes(rest)) if rest else b"")
@@ -116,7 +116,7 @@ def reproduction(
     """
     if reason := _nothing_to_say(capture, request):
         return None, reason, ()
-    found = {one.base: one.chunks for one in hashes}
+    found = {replayed.base: replayed.chunks for replayed in hashes}
     differing = []
     for region in capture.regions:
         expected = capture.hashes_of(region, "post")
@@ -125,7 +125,7 @@ def reproduction(
         differing += _differing_chunks(region, expected.read_bytes(), found[region.base])
     wrong, unknown = _wrong_variables(capture, variables)
     if wrong and not differing:
-        names = ", ".join(one.name for one in wrong)
+        names = ", ".join(variable.name for variable in wrong)
         return False, f"variables of the module are not what the captured launch left: {names}", ()
     if unknown is not None and not differing:
         return None, unknown, ()

@@ -119,12 +119,12 @@ def _write(capture: Capture, folder: Path, pages: Ranges, after: tuple[bytes | N
         shutil.copyfile(capture.folder / variable.blob, folder / variable.blob)
         _write_variable_hashes(capture, variable, folder)
     regions = [_region(capture, page) for page in pages]
-    (folder / REGIONS).write_text(_json({"regions": [one.model_dump(mode="json") for one in regions]}))
+    (folder / REGIONS).write_text(_json({"regions": [region.model_dump(mode="json") for region in regions]}))
     with tempfile.TemporaryDirectory(prefix="rpl-shrink-") as scratch:
         memory = PlainMemory(capture, Path(scratch))
         pieces = [
-            _Piece(region, memory.read(region.base, region.size), one)
-            for region, one in zip(regions, after, strict=True)
+            _Piece(region, memory.read(region.base, region.size), content)
+            for region, content in zip(regions, after, strict=True)
         ]
     for piece in pieces:
         (folder / piece.region.file_name).write_bytes(piece.before)
@@ -144,10 +144,10 @@ def _write_variable_hashes(capture: Capture, variable: Variable, folder: Path) -
 
 
 def _region(capture: Capture, page: MemoryRange) -> Region:
-    whole = next(one for one in capture.regions if one.base <= page.address < one.end)
+    whole = next(region for region in capture.regions if region.base <= page.address < region.end)
     arguments = _arguments(capture)
     holds = whole.contains_kernarg and all(
-        page.address <= one.address < page.address + page.size for one in arguments
+        page.address <= argument.address < page.address + page.size for argument in arguments
     )
     return whole.model_copy(update={"base": page.address, "size": page.size, "contains_kernarg": holds})
 
@@ -159,15 +159,15 @@ def _write_extras(capture: Capture, folder: Path, pieces: list[_Piece]) -> None:
         if piece.after is not None:
             Path(stem + AFTER_HASHES_SUFFIX).write_bytes(_hashes(piece.after))
     told = json.loads((capture.folder / EXTRAS).read_text())
-    size = sum(one.region.size for one in pieces)
+    size = sum(piece.region.size for piece in pieces)
     told["memory"] |= {
         "hash": "xxh3",
         "compression": "none",
-        "post": "hashes" if all(one.after is not None for one in pieces) else "none",
+        "post": "hashes" if all(piece.after is not None for piece in pieces) else "none",
         "bytes": size,
         "bytes_stored": size,
         "shrunk": {"page_bytes": PAGE_BYTES, "regions": len(capture.regions), "bytes": capture.bytes},
-        "regions": [_told_region(told["memory"]["regions"], one) for one in pieces],
+        "regions": [_told_region(told["memory"]["regions"], piece) for piece in pieces],
     }
     for region in told["memory"]["regions"]:
         region["hashes"] = _seals(folder, f"{MEMORY_FOLDER}/{REGION_PREFIX}{region['base']:x}")
@@ -179,7 +179,7 @@ def _write_extras(capture: Capture, folder: Path, pieces: list[_Piece]) -> None:
 
 def _told_region(told: list[dict[str, Any]], piece: _Piece) -> dict[str, Any]:
     base = piece.region.base
-    whole = next(one for one in told if one["base"] <= base < one["base"] + one["size"])
+    whole = next(region for region in told if region["base"] <= base < region["base"] + region["size"])
     moved = base - whole["base"]
     changed = None if piece.after is None else piece.after != piece.before
     region = {**whole, "base": base, "size": piece.region.size, "changed_by_launch": changed}

@@ -55,7 +55,7 @@ def _target(name: str) -> tuple[str, dict[str, str]]:
         first, colon, features = name.partition(":")
         rest = first.rpartition("-")[2] + colon + features
     processor, *features_of = rest.split(":")
-    return processor, {one[:-1]: one[-1] for one in features_of if one}
+    return processor, {feature[:-1]: feature[-1] for feature in features_of if feature}
 
 
 # Whether a capture is whole: every file is there, plain, as large as said, with the bytes of its hashes.
@@ -72,11 +72,11 @@ def problems_of(capture: Capture, *, contents: bool = True) -> Iterator[str]:
 
     Without ``contents`` only from the names, kinds and sizes of its files, which takes no time.
     """
-    found = False
+    has_problems = False
     for problem in _outer_problems(capture):
-        found = True
+        has_problems = True
         yield problem
-    if contents and not found and capture.extras is not None:
+    if contents and not has_problems and capture.extras is not None:
         yield from _content_problems(capture)
 
 
@@ -89,26 +89,26 @@ class _Listing:
 
     def size_of(self, name: str) -> int:
         """Of a file that ``problem`` finds nothing wrong with."""
-        return self._found(name)[1].stat(follow_symlinks=False).st_size  # type: ignore[union-attr]
+        return self._entry(name)[1].stat(follow_symlinks=False).st_size  # type: ignore[union-attr]
 
     def problem(self, name: str, size: int | None) -> str | None:
         """Why the file can't be what is said: absent, a link, no file, not of ``size`` bytes."""
-        parent, entry = self._found(name)
+        parent, entry = self._entry(name)
         if self._entries[parent] is None:
             return f"{parent} is a link: it could lead out of the capture"
         if entry is None:
             return f"{name} is absent"
         if not entry.is_file(follow_symlinks=False):
             return f"{name} is not a plain file"
-        if size is not None and (found := entry.stat(follow_symlinks=False).st_size) != size:
-            return f"{name} has {found} bytes, {size} are said to be in it"
+        if size is not None and (bytes_there := entry.stat(follow_symlinks=False).st_size) != size:
+            return f"{name} has {bytes_there} bytes, {size} are said to be in it"
         return None
 
-    def _found(self, name: str) -> tuple[str, os.DirEntry[str] | None]:
-        parent, own = os.path.split(os.path.normpath(name))
+    def _entry(self, name: str) -> tuple[str, os.DirEntry[str] | None]:
+        parent, leaf = os.path.split(os.path.normpath(name))
         if parent not in self._entries:
             self._entries[parent] = self._listed(self._folder / parent) if parent else self._listed()
-        return parent, (self._entries[parent] or {}).get(own)
+        return parent, (self._entries[parent] or {}).get(leaf)
 
     def _listed(self, below: Path | None = None) -> dict[str, os.DirEntry[str]] | None:
         if below is not None and below.is_symlink():
@@ -163,12 +163,12 @@ def _disagreements(capture: Capture) -> Iterator[str]:
     """Where ``capture.json`` and the other lists say different things."""
     extras = capture.extras
     assert extras is not None
-    listed = {(one.base, one.size) for one in capture.regions}
-    told = {(one.base, one.size) for one in extras.memory.regions}
+    listed = {(region.base, region.size) for region in capture.regions}
+    told = {(region.base, region.size) for region in extras.memory.regions}
     if listed != told:
         base = min(base for base, _ in listed ^ told)
         yield f"{EXTRAS} and {REGIONS} list different regions, the first at 0x{base:x}"
-    files = [one.file for one in extras.module_variables]
+    files = [variable.file for variable in extras.module_variables]
     if len(set(files)) != len(files):
         yield f"{EXTRAS}: two variables are said to be in one file"
     if extras.agent.isa and (difference := isa_difference(capture.dispatch.isa_name, extras.agent.isa)):
@@ -233,11 +233,11 @@ def _hash_problems(capture: Capture, part: Region | Variable) -> Iterator[str]:
         name = f"the variable {part.name}"
     hashes: dict[str, bytes] = {}
     for moment in ("pre", "post"):
-        if (kept := capture.hashes_name(part, moment)) is not None:
-            hashes[moment] = (capture.folder / kept).read_bytes()
+        if (file := capture.hashes_name(part, moment)) is not None:
+            hashes[moment] = (capture.folder / file).read_bytes()
             sealed = getattr(told.hashes, moment) if told is not None else None
             if sealed is not None and _digest(hashes[moment]) != sealed:
-                yield f"{kept} was changed since it was written"
+                yield f"{file} was changed since it was written"
     for file, moment in ((before, "pre"), (after, "post")):
         if file is not None:
             yield from _byte_problems(capture.folder / file, file, part.size, base, hashes.get(moment))

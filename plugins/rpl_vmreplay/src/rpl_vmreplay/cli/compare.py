@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rpl_core.errors import RplError
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.compare.judge import Judgement, OutputResult, Subjects
-    from rpl_vmreplay.compare.timing import Turns
+    from rpl_vmreplay.compare.pair import Turns
     from rpl_vmreplay.interfaces.replayer import Replayer
 
 _MICROSECOND = 1000
@@ -93,7 +93,7 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
     import tempfile
 
     from rpl_vmreplay.capture.wholeness import whole_capture
-    from rpl_vmreplay.compare.subjects import subjects_of
+    from rpl_vmreplay.compare.pair import subjects_of
     from rpl_vmreplay.replayers import logging_replayer
 
     session = session_of(context)
@@ -120,7 +120,7 @@ def _compared(
     from rpl_core.cli.command_options import option_values
     from rpl_vmreplay.compare.data_types import DataType
     from rpl_vmreplay.compare.judge import ACCEPTED, Allowance, Verdict, compare_code
-    from rpl_vmreplay.compare.timing import TurnsRequest, drawn_order, take_turns
+    from rpl_vmreplay.compare.pair import TurnsRequest, drawn_order, take_turns
 
     options, limit_s = option_values(session, "full-vm", {}), given.kernel_timeout
     allowance = Allowance(given.ulps, DataType(given.unknown), not given.captured_input_only)

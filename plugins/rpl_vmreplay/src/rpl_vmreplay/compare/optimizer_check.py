@@ -38,7 +38,7 @@ class CapturedLaunchCheck(EquivalenceCheck):
         self, request: EquivalenceRequest, candidate_first: tuple[bool, ...]
     ) -> KernelPairs | None:
         """On the GPU, where there is one: replays in the emulator have no times."""
-        from rpl_vmreplay.compare.timing import TurnsRequest, take_turns
+        from rpl_vmreplay.compare.pair import TurnsRequest, take_turns
 
         folder, program = request.options.plugins[CAPTURE], request.candidate_program
         if folder is None or program is None or program not in self._compared:
@@ -58,7 +58,7 @@ class CapturedLaunchCheck(EquivalenceCheck):
 
     def _check(self, request: EquivalenceRequest) -> EquivalenceReport:
         from rpl_vmreplay.compare.judge import compare_code
-        from rpl_vmreplay.compare.subjects import subjects_of
+        from rpl_vmreplay.compare.pair import subjects_of
 
         folder = request.options.plugins[CAPTURE]
         if folder is None:

@@ -302,7 +302,7 @@ class VariedInputsCheck(EquivalenceCheck):
     def _check(self, request: EquivalenceRequest) -> EquivalenceReport:
         from rpl_vmreplay.capture.wholeness import whole_capture
         from rpl_vmreplay.compare.optimizer_check import replayer_of_the_command, same_kernel
-        from rpl_vmreplay.compare.subjects import subjects_of
+        from rpl_vmreplay.compare.pair import subjects_of
 
         plugins = request.options.plugins
         folder = plugins[CAPTURE]
