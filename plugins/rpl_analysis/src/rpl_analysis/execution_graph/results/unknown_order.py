@@ -104,7 +104,7 @@ def _heaviest_of_overlapping_ns(begin_ns: Int64Column, end_ns: Int64Column, weig
     return best
 
 
-def _heaviest_by_stretches_ns(weight_ns: Int64Column, ended_before: Int64Column) -> int | None:
+def _heaviest_by_stretches_ns(weight_ns: Int64Column, ended_before: NDArray[np.int32]) -> int | None:
     """The same by arrays: stretches of intervals side by side, each relative to what its begin is worth.
 
     Intervals ascend by end; ``ended_before`` counts those that ended by the begin of each. What one that
