@@ -21,6 +21,7 @@ from rpl_analysis.critical_path import (
     trace_path,
     weigh,
     what_if,
+    what_if_by,
 )
 
 
@@ -199,6 +200,9 @@ def test_many_scenarios_need_several_batches(monkeypatch, consistent_schedule) -
     whole = what_if(graph, weights, symbol, scenarios)
     monkeypatch.setattr("rpl_analysis.critical_path.whatif._MOST_GAINS", 1)
     assert what_if(graph, weights, symbol, scenarios) == whole
+    executed = weigh(graph, "as_executed")
+    together = what_if_by(graph, (executed, weights), symbol, scenarios)
+    assert together == [what_if(graph, executed, symbol, scenarios), whole]
 
 
 def test_order_of_chains_and_size_of_chain_numbers_do_not_matter(consistent_schedule) -> None:

@@ -325,6 +325,14 @@ def test_no_order_and_no_grouping_changes_the_answer(simulated):
         assert answer_of(merged, range(24)) == asked
 
 
+@pytest.mark.parametrize("times", [1, 1000])
+def test_operations_in_blocks_of_any_size_give_the_same(simulated, monkeypatch, times):
+    _, job = simulated
+    whole = answer_of(job, range(24))
+    monkeypatch.setattr("rpl_analysis.ranks.job._BLOCK_TIMES", times)
+    assert answer_of(JobSummary.of(job.ranks), range(24)) == whole
+
+
 def test_recordings_are_read_as_they_were_simulated(simulated, tmp_path):
     from rpl_core.cli.session import Session
 

@@ -24,7 +24,7 @@ from rpl_analysis.critical_path.path import trace_path
 from rpl_analysis.critical_path.solve import solve
 from rpl_analysis.critical_path.symbols import SymbolSums, sum_symbols
 from rpl_analysis.critical_path.weights import scale_symbol, weigh
-from rpl_analysis.critical_path.whatif import Scenario, WhatIf, what_if
+from rpl_analysis.critical_path.whatif import Scenario, WhatIf, what_if, what_if_by
 
 __all__ = [
     "CHAIN_REPAIR",
@@ -53,4 +53,5 @@ __all__ = [
     "trace_path",
     "weigh",
     "what_if",
+    "what_if_by",
 ]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     IntArray = NDArray[np.int64]
 
-__all__ = ["Scenario", "WhatIf", "what_if"]
+__all__ = ["Scenario", "WhatIf", "what_if", "what_if_by"]
 
 #: Gains held at a time (edges times scenarios), 64 MiB of int64.
 _MOST_GAINS = 2**23
@@ -75,29 +75,43 @@ def what_if(
 
     Scenarios of one symbol are cheapest side by side. ``sums``: those of a graph without edges, if made.
     """
-    sums = sums or segment_sums(graph, weights.execution_ns, symbol)
+    return what_if_by(graph, (weights,), symbol, scenarios, sums)[0]
+
+
+def what_if_by(
+    graph: DispatchGraph,
+    weightings: Sequence[NodeWeights],
+    symbol: NDArray[np.integer],
+    scenarios: Sequence[Scenario],
+    sums: SegmentSums | None = None,
+) -> list[list[WhatIf]]:
+    """The same under several weightings as recorded: what a symbol saves is looked up once for all."""
+    passes = [advance(graph.contraction, own.total_ns, own.edge_lag_ns) for own in weightings]
+    sums = sums or segment_sums(graph, weightings[0].execution_ns, symbol)
     if sums is not None:
-        return _without_edges(graph, weights, sums, scenarios)
+        return [_without_edges(passed.length, sums, scenarios) for passed in passes]
     contraction = graph.contraction
-    replay = _Replay(graph, weights, symbol[graph.order])
-    predicted: list[int] = []
+    savings = _Savings(graph, weightings[0].execution_ns, symbol[graph.order])
+    predicted: list[list[int]] = [[] for _ in passes]
     batch = 1 if contraction.sweeps else max(_LEAST_BATCH, _MOST_GAINS // max(1, contraction.edge.size))
     for first in range(0, len(scenarios), batch):
-        changes = [replay.changed(scenario) for scenario in scenarios[first : first + batch]]
-        offset = _offsets_of_all(contraction, [gain for gain, _ in changes])[contraction.last_of_segment]
-        predicted += (
-            int((ends + by).max(initial=0)) for (_, ends), by in zip(changes, offset.T, strict=True)
-        )
+        changes = [savings.changes(scenario) for scenario in scenarios[first : first + batch]]
+        for passed, found in zip(passes, predicted, strict=True):
+            offset = _offsets_of_all(contraction, [passed.gain + gain for gain, _ in changes])
+            ends = offset[contraction.last_of_segment].T
+            for by, (_, length) in zip(ends, changes, strict=True):
+                found.append(int((passed.length + length + by).max(initial=0)))
+    recorded = [critical_path_ns(contraction, passed) for passed in passes]
     return [
-        WhatIf(scenario=scenario, recorded_ns=replay.recorded_ns, predicted_ns=ns)
-        for scenario, ns in zip(scenarios, predicted, strict=True)
+        [
+            WhatIf(scenario=scenario, recorded_ns=recorded_ns, predicted_ns=ns)
+            for scenario, ns in zip(scenarios, found, strict=True)
+        ]
+        for recorded_ns, found in zip(recorded, predicted, strict=True)
     ]
 
 
-def _without_edges(
-    graph: DispatchGraph, weights: NodeWeights, sums: SegmentSums, scenarios: Sequence[Scenario]
-) -> list[WhatIf]:
-    length = advance(graph.contraction, weights.total_ns, weights.edge_lag_ns).length
+def _without_edges(length: IntArray, sums: SegmentSums, scenarios: Sequence[Scenario]) -> list[WhatIf]:
     recorded_ns = int(length.max(initial=0))
     return [
         WhatIf(
@@ -109,23 +123,20 @@ def _without_edges(
     ]
 
 
-class _Replay:
-    """The recorded pass over the graph, and what a scenario changes in its gains and segment lengths."""
+class _Savings:
+    """What a scenario changes in the gains of edges and the lengths of segments, whatever the waits."""
 
-    def __init__(self, graph: DispatchGraph, weights: NodeWeights, symbol_at: NDArray[np.integer]) -> None:
+    def __init__(self, graph: DispatchGraph, execution_ns: IntArray, symbol_at: NDArray[np.integer]) -> None:
         self._contraction = graph.contraction
-        self._execution_ns = weights.execution_ns
+        self._execution_ns = execution_ns
         self._symbol_at = symbol_at
-        passed = advance(graph.contraction, weights.total_ns, weights.edge_lag_ns)
-        self._last, self._ends_ns = graph.contraction.segment_end, passed.length
-        self._gain = passed.gain
-        self.recorded_ns = critical_path_ns(graph.contraction, passed)
+        self._last = graph.contraction.segment_end
         self._from_segment = graph.contraction.segment[graph.contraction.source]
         self._to_segment = graph.contraction.segment[graph.contraction.target]
         self._look: _Look | None = None
 
-    def changed(self, scenario: Scenario) -> tuple[IntArray, IntArray]:
-        """Gain per edge and length per segment under the scenario."""
+    def changes(self, scenario: Scenario) -> tuple[IntArray, IntArray]:
+        """Per edge and per segment, what the scenario adds to gain and length."""
         if self._look is None or self._look.symbol != scenario.symbol:
             self._look = self._look_up(scenario.symbol)
         look = self._look
@@ -133,10 +144,11 @@ class _Replay:
         saved = np.zeros(execution.size + 1, dtype=np.int64)
         np.cumsum(execution - shrunk(execution, scenario.speedup), out=saved[1:])
         before = saved[look.before_segment]
-        gain = self._gain - saved[look.to_source] + saved[look.before_target]
+        gain = saved[look.before_target]
+        gain -= saved[look.to_source]
         gain += before[self._from_segment]
         gain -= before[self._to_segment]
-        return gain, self._ends_ns - saved[look.to_segment_end] + before
+        return gain, before - saved[look.to_segment_end]
 
     def _look_up(self, symbol: int) -> _Look:
         own = self._symbol_at == symbol

@@ -16,7 +16,7 @@ import numpy as np
 from rpl_analysis.contracts.graph import DominancePart, ForecastPart, GainPart, SpeedupForecastPart
 from rpl_analysis.critical_path.dominance import dominance_after
 from rpl_analysis.critical_path.weights import shrunk
-from rpl_analysis.critical_path.whatif import Scenario, what_if
+from rpl_analysis.critical_path.whatif import Scenario, what_if_by
 from rpl_analysis.execution_graph.results.unknown_order import gain_range
 from rpl_core.values import frozen
 
@@ -66,8 +66,7 @@ def forecast_symbols(
     """Forecasts for ``symbols``; ``executed`` are the as-executed weights, ``sums`` as in what-ifs."""
     scenarios = [Scenario(symbol, speedup) for symbol in symbols for speedup in SPEEDUPS]
     of_symbol = solved.domain.symbol
-    alone = what_if(solved.graph, solved.weights, of_symbol, scenarios, sums)
-    application = what_if(solved.graph, executed, of_symbol, scenarios, sums)
+    alone, application = what_if_by(solved.graph, (solved.weights, executed), of_symbol, scenarios, sums)
     of_symbols: dict[int, list[SpeedupForecastPart]] = {symbol: [] for symbol in symbols}
     for path, run in zip(alone, application, strict=True):
         of_symbols[path.scenario.symbol].append(_forecast(path, run))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_analysis.execution_graph.graph.numbering import BLOCK
+from rpl_analysis.execution_graph.graph.numbering import BLOCK, is_constant
 from rpl_core.model.trace import distinct_values
 from rpl_core.values import frozen
 
@@ -104,7 +104,7 @@ def _heaviest_of_overlapping_ns(begin_ns: Int64Column, end_ns: Int64Column, weig
     return best
 
 
-def _heaviest_by_stretches_ns(weight_ns: Int64Column, ended_before: Int64Column) -> int | None:
+def _heaviest_by_stretches_ns(weight_ns: Int64Column, ended_before: NDArray[np.int32]) -> int | None:
     """The same by arrays: stretches of intervals side by side, each relative to what its begin is worth.
 
     Intervals ascend by end; ``ended_before`` counts those that ended by the begin of each. What one that
@@ -193,9 +193,9 @@ def _last_end_ns(work: WorkNodes, rows: Int64Column, saved_ns: Int64Column) -> i
 
 def _most_in_a_chain(work: WorkNodes, rows: Int64Column, weight_ns: Int64Column) -> int:
     """The largest sum of weights over rows of one process that do not overlap."""
-    process, most = work.process[rows], 0
-    if int(process.min()) == int(process.max()):  # as a rule; nothing is sorted or copied then
+    if is_constant(work.process):  # as a rule: one process
         return _heaviest_chain_ns(work.begin_ns[rows], work.end_ns[rows], weight_ns)
+    process, most = work.process[rows], 0
     for own in distinct_values(process).tolist():
         of = np.flatnonzero(process == own)
         chain = _heaviest_chain_ns(work.begin_ns[rows[of]], work.end_ns[rows[of]], weight_ns[of])
