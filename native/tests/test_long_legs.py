@@ -58,12 +58,13 @@ def test_launches_are_captured_and_run_again_on_other_runtimes(
 ):
     runtime = rocm_runtime(*suite)
     program, slow = hip_program("hip_capture", runtime), "slow=50:add_in_place"
+    pieces = ("vmm",) if "experimental" in suite else ()  # HIP 5.7 maps nothing piece by piece
     runs = [
         capture_scenario("in_place", runtime=runtime, kernel="add_in_place", dispatch=1),
         capture_scenario("every_kind", runtime=runtime, kernel="follow_list", dispatch=1),
         capture_scenario("drain", runtime=runtime, kernel="accumulate", faults=slow),
         capture_scenario("two_gpus", runtime=runtime, kernel="add_arrays", gpus=2),
-        isolated(runtime, program, "vmm", kernel="walk<", dispatch=1, faults=slow),
+        isolated(runtime, program, *pieces, kernel="walk<", dispatch=1, faults=slow),
     ]
     if "experimental" not in suite:  # the software KFD has no sharing between processes for ROCr 7
         runs.append(capture_scenario("between_processes", runtime=runtime, kernel="add_in_place"))
@@ -136,31 +137,6 @@ def test_only_memory_to_which_the_arguments_lead_is_taken_when_asked_for(capture
     whole = capture_scenario("every_kind", kernel="follow_list", dispatch=1)
     taken = [len(one.capture.extras["memory"]["regions"]) for one in (ran, whole)]
     assert taken[0] < taken[1]
-
-
-def test_the_wheel_carries_the_tools(tmp_path):
-    for program in ("cmake", "g++"):
-        require(program)
-    words = ["-m", "build", "--wheel", "--no-isolation", "-o", tmp_path, ROOT / "native"]
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    (wheel,) = tmp_path.glob("rpl_native-*.whl")
-    site = tmp_path / "site"
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", site, wheel]
-    subprocess.run(pip, check=True)
-    for part in ("librpl_isolate.so", "rpl-replay"):
-        asked = f"import rpl_native; print(rpl_native.path_of({part!r}))"
-        found = subprocess.run(
-            [sys.executable, "-c", asked],
-            env={**os.environ, "PYTHONPATH": str(site)},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert Path(found.stdout.strip()) == site / "rpl_native" / "lib" / part
-        assert Path(found.stdout.strip()).is_file()
-    done = subprocess.run([site / "rpl_native" / "lib" / "rpl-replay"], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (64, "usage: rpl-replay PLAN RESULT\n")
 
 
 def test_twenty_runs_under_address_randomisation_are_alike(over_softkfd, hsa_runtime, hsa_program, kernels):
