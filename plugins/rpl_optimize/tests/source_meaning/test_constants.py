@@ -161,6 +161,7 @@ LONG = (
     ("#define N 128", "", f"auto f = &k; (void)f; {LAUNCH}", "used otherwise"),
     ("#define N 128", "", "", "no launch of k stands in this file"),
     ("#define N 128\n#include <hip/hip_runtime.h>", "", LAUNCH, "included behind it"),
+    ("constexpr int N = 128;", "static_assert(N < 200);", LAUNCH, "not judged with 256 in its place"),
 )
 
 

@@ -99,6 +99,8 @@ def probe_value(value: int) -> int:
 def constants_of(original: Original, text: bytes, kernel: str) -> tuple[Constant, ...]:
     """Those that the kernel or its launches depend on. Raises ``NotJudgedError``."""
     found = []
+    for side in get_args(Side):  # what does not compile as it stands tells of no constant
+        original.behind(original.preamble(), side)
     for one in list(_definitions(text).values())[:_MOST_CONSTANTS]:
         if one.value > _LARGEST or len(re.findall(rb"\b%s\b" % one.name.encode(), text)) < 2:
             continue
@@ -108,7 +110,10 @@ def constants_of(original: Original, text: bytes, kernel: str) -> tuple[Constant
         edit = Edit(one.begin, one.end, b"%d" % probe_value(one.value))
         after = text[: edit.begin] + edit.replacement + text[edit.end :]
         changes = TunedConstants(((one.name, probe_value(one.value)),))
-        judged = judge_constants(original, text, after, changes, kernel, probe=True)
+        try:
+            judged = judge_constants(original, text, after, changes, kernel, probe=True)
+        except NotJudgedError as error:
+            judged = Retuned(f"not judged with {probe_value(one.value)} in its place: {error}")
         if judged.refused is not None:
             found.append(attrs.evolve(one, refused=judged.refused))
         elif judged.concerns_kernel:
