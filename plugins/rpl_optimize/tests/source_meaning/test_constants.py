@@ -189,6 +189,23 @@ def test_the_program_itself_is_right(reading):
 
 
 @pytest.mark.long
+def test_a_constexpr_function_of_a_header_is_followed(reading, front_end):
+    header = front_end.source.parent / "rounding.h"
+    header.write_bytes(
+        b"template <typename T> constexpr T parts(const T& a, const T& b) { return (a + b - 1) / b; }\n"
+    )
+    body = "k<<<parts(argc, N), N>>>(p, argc);"
+    text = PROGRAM.format(
+        definition='#include "rounding.h"\nconstexpr int N = 128;', top="", body=body
+    ).encode()
+    (one,) = reading(text).constants("k")
+    assert (one.refused, one.changes_launches) == (None, True)
+    header.write_bytes(header.read_bytes().replace(b"constexpr", b""))
+    (one,) = reading(text).constants("k")
+    assert "hands it to a function" in str(one.refused)
+
+
+@pytest.mark.long
 def test_another_file_that_launches_by_the_same_name(reading, front_end):
     text = PROGRAM.format(definition="#define N 128", top="", body=LAUNCH).encode()
     (front_end.source.parent / "other.cpp").write_bytes(b"#define N 128\nvoid k(float*, int);\n")
