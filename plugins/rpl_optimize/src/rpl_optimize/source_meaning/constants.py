@@ -28,7 +28,7 @@ from rpl_core.files.bounded import read_regular
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.declared_change import TUNED_CONSTANTS, TunedConstants
 from rpl_optimize.interfaces.source_reading import Constant
-from rpl_optimize.interfaces.transformation import Edit, GuardVerdict
+from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.source_meaning.front_end import NotJudgedError, Preamble, Side, shown_line
 from rpl_optimize.source_meaning.functions import DROPPED, FUNCTIONS, canonical, children, type_name
 from rpl_optimize.source_meaning.launches import launches_of
@@ -36,7 +36,7 @@ from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Original, OwnDeclaration, Unit, read
 from rpl_optimize.source_meaning.value_ranges import Parents, below, offset_of
 
-__all__ = ["Retuned", "constants_of", "judge_constants", "probe_value"]
+__all__ = ["Retuned", "constants_of", "judge_constants"]
 
 #: HIP, "hipDeviceProp_t": a workgroup has at most so many work-items.
 MOST_WORK_ITEMS = 1024
@@ -91,11 +91,6 @@ def _definitions(text: bytes) -> dict[str, Constant]:
     return found
 
 
-def probe_value(value: int) -> int:
-    """Another value, to see what depends on a constant."""
-    return value * 2 if value * 2 <= MOST_WORK_ITEMS else value // 2
-
-
 def constants_of(original: Original, text: bytes, kernel: str) -> tuple[Constant, ...]:
     """Those that the kernel or its launches depend on. Raises ``NotJudgedError``."""
     found = []
@@ -107,18 +102,27 @@ def constants_of(original: Original, text: bytes, kernel: str) -> tuple[Constant
         if one.refused is not None:
             found.append(one)
             continue
-        edit = Edit(one.begin, one.end, b"%d" % probe_value(one.value))
-        after = text[: edit.begin] + edit.replacement + text[edit.end :]
-        changes = TunedConstants(((one.name, probe_value(one.value)),))
-        try:
-            judged = judge_constants(original, text, after, changes, kernel, probe=True)
-        except NotJudgedError as error:
-            judged = Retuned(f"not judged with {probe_value(one.value)} in its place: {error}")
+        judged = _probed(original, text, one, kernel)
         if judged.refused is not None:
             found.append(attrs.evolve(one, refused=judged.refused))
         elif judged.concerns_kernel:
             found.append(attrs.evolve(one, changes_launches=judged.changes_launches))
     return tuple(found)
+
+
+def _probed(original: Original, text: bytes, one: Constant, kernel: str) -> Retuned:
+    """With another value in its place: twice as much, or half where that does not compile."""
+    problem = "it has no other value"
+    for value in (one.value * 2, one.value // 2):
+        if not 1 <= value <= MOST_WORK_ITEMS:
+            continue
+        after = text[: one.begin] + b"%d" % value + text[one.end :]
+        try:
+            changes = TunedConstants(((one.name, value),))
+            return judge_constants(original, text, after, changes, kernel, probe=True)
+        except NotJudgedError as error:
+            problem = f"not judged with {value} in its place: {error}"
+    return Retuned(problem)
 
 
 # One edit of such constants, judged.
@@ -422,6 +426,8 @@ class _Comparison:
         for outer, parent in zip((*reversed(parents[:-1]), {}), reversed(parents), strict=True):
             if outer.get("kind") == "CUDAKernelCallExpr" and parent is children(outer)[1]:
                 self._launched.add(_called_name(outer))
+                return None
+            if parent.get("kind") == "StaticAssertDecl":  # decides whether it compiles, and nothing else
                 return None
             if parent.get("kind") == "VarDecl":
                 if parent.get("storageClass") or not _SIZES.fullmatch(type_name(parent)):
