@@ -28,7 +28,7 @@ class Story:
         self.root = root
         self.ledger = Ledger.create(root / "ledger.jsonl")
 
-    def proposed(self, number, text=b"changed", *, source=None, recorded=None):
+    def proposed(self, number, text=b"changed", *, source=None, recorded=None, retuned=None):
         path = self.root / "candidates" / f"{number:03d}" / "kernel.hip"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text)
@@ -40,6 +40,7 @@ class Story:
             "source_sha256": recorded or digest(text),
             "source": source or str(path.relative_to(self.root)),
             "changes_loop": True,
+            "retuned": retuned,
         }
         self.ledger.append(LedgerEvent.PROPOSED, data)
         guard = {"guard": "g", "passed": True, "reason": "fine"}
@@ -99,6 +100,28 @@ class Story:
 @pytest.fixture
 def story(tmp_path):
     return Story(tmp_path)
+
+
+def test_accepted_launches_are_the_host_code_of_what_follows(story):
+    """What changes device code only leaves the host's as it was; one under way is known for what it is."""
+    texts = {1: (b"device", "device"), 2: (b"launches", "launches"), 3: (b"later", None)}
+    for number, (text, retuned) in texts.items():
+        story.proposed(number, text, retuned=retuned)
+        story.judged(number, "accepted")
+        story.accepted(number, text)
+        story.written(number, text)
+    story.proposed(4, b"again", retuned="launches")
+    resumed = story.resumed()
+    assert (resumed.state.text, resumed.state.host) == (b"later", b"launches")
+    assert resumed.open_end.unfinished is not None
+    assert resumed.open_end.unfinished.proposed(story.root).retuned == "launches"
+
+
+def test_without_other_launches_the_host_code_is_the_users(story):
+    story.proposed(1, retuned="device")
+    story.judged(1, "accepted")
+    story.accepted(1)
+    assert story.resumed().state.host == ORIGINAL
 
 
 def test_judged_candidates_are_remembered(story):

@@ -161,6 +161,7 @@ LONG = (
     ("#define N 128", "", f"auto f = &k; (void)f; {LAUNCH}", "used otherwise"),
     ("#define N 128", "", "", "no launch of k stands in this file"),
     ("#define N 128\n#include <hip/hip_runtime.h>", "", LAUNCH, "included behind it"),
+    ("constexpr int N = 128;", "static_assert(N == 128);", LAUNCH, "not judged with 64 in its place"),
 )
 
 
@@ -180,11 +181,30 @@ def test_what_else_depends_on_it_refuses(reading, definition, top, body, reason)
 @pytest.mark.long
 def test_the_program_itself_is_right(reading):
     """Without what the corpus adds: so that nothing but that is refused."""
-    for definition in ("#define N 128", "#define N (128)  // work-items", "const unsigned N = 128u;"):
-        text = PROGRAM.format(definition=definition, top="", body=LAUNCH).encode()
+    asserted = "constexpr int N = 128; static_assert(N < 200);"  # so half of it is tried
+    for definition in ("#define N (128)  // work-items", "const unsigned N = 128u;", asserted):
+        body = f"static_assert(N % 2 == 0); {LAUNCH}"
+        text = PROGRAM.format(definition=definition, top="", body=body).encode()
         (one,) = reading(text).constants("k")
         assert isinstance(one, Constant)
         assert (one.refused, one.changes_launches) == (None, True)
+
+
+@pytest.mark.long
+def test_a_constexpr_function_of_a_header_is_followed(reading, front_end):
+    header = front_end.source.parent / "rounding.h"
+    header.write_bytes(
+        b"template <typename T> constexpr T parts(const T& a, const T& b) { return (a + b - 1) / b; }\n"
+    )
+    body = "k<<<parts(argc, N), N>>>(p, argc);"
+    text = PROGRAM.format(
+        definition='#include "rounding.h"\nconstexpr int N = 128;', top="", body=body
+    ).encode()
+    (one,) = reading(text).constants("k")
+    assert (one.refused, one.changes_launches) == (None, True)
+    header.write_bytes(header.read_bytes().replace(b"constexpr", b""))
+    (one,) = reading(text).constants("k")
+    assert "hands it to a function" in str(one.refused)
 
 
 @pytest.mark.long

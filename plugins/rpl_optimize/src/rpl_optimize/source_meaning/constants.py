@@ -28,7 +28,7 @@ from rpl_core.files.bounded import read_regular
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.declared_change import TUNED_CONSTANTS, TunedConstants
 from rpl_optimize.interfaces.source_reading import Constant
-from rpl_optimize.interfaces.transformation import Edit, GuardVerdict
+from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.source_meaning.front_end import NotJudgedError, Preamble, Side, shown_line
 from rpl_optimize.source_meaning.functions import DROPPED, FUNCTIONS, canonical, children, type_name
 from rpl_optimize.source_meaning.launches import launches_of
@@ -36,7 +36,7 @@ from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Original, OwnDeclaration, Unit, read
 from rpl_optimize.source_meaning.value_ranges import Parents, below, offset_of
 
-__all__ = ["Retuned", "constants_of", "judge_constants", "probe_value"]
+__all__ = ["Retuned", "constants_of", "judge_constants"]
 
 #: HIP, "hipDeviceProp_t": a workgroup has at most so many work-items.
 MOST_WORK_ITEMS = 1024
@@ -91,29 +91,38 @@ def _definitions(text: bytes) -> dict[str, Constant]:
     return found
 
 
-def probe_value(value: int) -> int:
-    """Another value, to see what depends on a constant."""
-    return value * 2 if value * 2 <= MOST_WORK_ITEMS else value // 2
-
-
 def constants_of(original: Original, text: bytes, kernel: str) -> tuple[Constant, ...]:
     """Those that the kernel or its launches depend on. Raises ``NotJudgedError``."""
     found = []
+    for side in get_args(Side):  # what does not compile as it stands tells of no constant
+        original.behind(original.preamble(), side)
     for one in list(_definitions(text).values())[:_MOST_CONSTANTS]:
         if one.value > _LARGEST or len(re.findall(rb"\b%s\b" % one.name.encode(), text)) < 2:
             continue
         if one.refused is not None:
             found.append(one)
             continue
-        edit = Edit(one.begin, one.end, b"%d" % probe_value(one.value))
-        after = text[: edit.begin] + edit.replacement + text[edit.end :]
-        changes = TunedConstants(((one.name, probe_value(one.value)),))
-        judged = judge_constants(original, text, after, changes, kernel, probe=True)
+        judged = _probed(original, text, one, kernel)
         if judged.refused is not None:
             found.append(attrs.evolve(one, refused=judged.refused))
         elif judged.concerns_kernel:
             found.append(attrs.evolve(one, changes_launches=judged.changes_launches))
     return tuple(found)
+
+
+def _probed(original: Original, text: bytes, one: Constant, kernel: str) -> Retuned:
+    """With another value in its place: twice as much, or half where that does not compile."""
+    problem = "it has no other value"
+    for value in (one.value * 2, one.value // 2):
+        if not 1 <= value <= MOST_WORK_ITEMS:
+            continue
+        after = text[: one.begin] + b"%d" % value + text[one.end :]
+        try:
+            changes = TunedConstants(((one.name, value),))
+            return judge_constants(original, text, after, changes, kernel, probe=True)
+        except NotJudgedError as error:
+            problem = f"not judged with {value} in its place: {error}"
+    return Retuned(problem)
 
 
 # One edit of such constants, judged.
@@ -145,6 +154,10 @@ class _RefusedError(Exception):
         self.line = line
 
 
+class _UnseenError(Exception):
+    """A function is called whose declaration is only seen without the precompiled preamble."""
+
+
 def judge_constants(
     original: Original,
     text: bytes,
@@ -162,9 +175,23 @@ def judge_constants(
         values = _changed_values(original, text, after, declared, kernel)
         if not values:  # the source as it stands, in a search
             return Retuned()
-        return _Comparison(original, text, after, values, kernel).judged(probe=probe)
+        comparison = _Comparison(original, text, after, values, kernel, _preamble(original, after))
+        try:
+            return comparison.judged(probe=probe)
+        except _UnseenError:
+            return _Comparison(original, text, after, values, kernel).judged(probe=probe)
     except _RefusedError as error:
         return Retuned(str(error), error.line)
+
+
+def _preamble(original: Original, after: bytes) -> Preamble | None:
+    preamble = original.preamble()
+    if preamble is not None:
+        try:
+            preamble.blanked(after)
+        except NotJudgedError:  # the constant stands in front of the last header
+            return None
+    return preamble
 
 
 def _changed_values(
@@ -232,18 +259,19 @@ class _Comparison:
     after: bytes
     values: Mapping[str, int]
     kernel: str
+    preamble: Preamble | None = None
     #: Nodes of the original's tree that differ, by the object's identity; those of one side at a time.
     _changed: dict[int, Node] = attrs.field(factory=dict, init=False)
     #: Variables whose value differs, by their ids in the original's tree.
     _variables: dict[tuple[str, str], bool] = attrs.field(factory=dict, init=False)
-    _local: set[str] = attrs.field(factory=set, init=False)
+    _of_file: set[str] = attrs.field(factory=set, init=False)
     _host_follows: bool = attrs.field(default=False, init=False)
     _launched: set[str] = attrs.field(factory=set, init=False)
     _in_kernel: bool = attrs.field(default=False, init=False)
     _other_kernel: _RefusedError | None = attrs.field(default=None, init=False)
 
     def judged(self, *, probe: bool) -> Retuned:
-        preamble = self._preamble()
+        preamble = self.preamble
         block: int | None = None
         with self.original.front_end.reading(self.after, preamble) as edited:
             for side in get_args(Side):
@@ -258,15 +286,6 @@ class _Comparison:
             raise self._other_kernel
         return Retuned(None, None, self._host_follows, concerns, block)
 
-    def _preamble(self) -> Preamble | None:
-        preamble = self.original.preamble()
-        if preamble is not None:
-            try:
-                preamble.blanked(self.after)
-            except NotJudgedError:  # the constant stands in front of the last header
-                return None
-        return preamble
-
     def _compare(self, old: Unit, new: Unit) -> None:
         self._changed.clear()
         self._variables.clear()
@@ -274,9 +293,8 @@ class _Comparison:
         before, after = _functions(old), _functions(new)
         if [one.node.get("mangledName") for one in before] != [one.node.get("mangledName") for one in after]:
             raise _RefusedError("a function gets another name or type: its template arguments depend on it")
-        self._local = {
-            node["id"] for one in before for node, _ in below(one.node) if node.get("kind") == "VarDecl"
-        }
+        # Local ones are followed where they are; those of headers come before every constant.
+        self._of_file = {one.node["id"] for one in old.own if one.kind == "VarDecl" and not one.inside}
         for one, other in zip(before, after, strict=True):
             self._pair(one.node, other.node, (old, new))
         followed: list[Node] = []
@@ -334,8 +352,7 @@ class _Comparison:
                 self._changed[id(old)] = old
                 differs = True
             reference, other = old.get("referencedDecl", {}), new.get("referencedDecl", {})
-            elsewhere = reference.get("kind") == "VarDecl" and reference["id"] not in self._local
-            if elsewhere and self._is_changed(reference["id"], other["id"], units):
+            if reference.get("id") in self._of_file and self._is_changed(reference["id"], other["id"], units):
                 self._changed[id(old)] = old
                 differs = True
             waiting += zip(parts, others, strict=True)
@@ -410,11 +427,13 @@ class _Comparison:
             if outer.get("kind") == "CUDAKernelCallExpr" and parent is children(outer)[1]:
                 self._launched.add(_called_name(outer))
                 return None
+            if parent.get("kind") == "StaticAssertDecl":  # decides whether it compiles, and nothing else
+                return None
             if parent.get("kind") == "VarDecl":
                 if parent.get("storageClass") or not _SIZES.fullmatch(type_name(parent)):
                     raise _RefusedError(f"the host computes with it: {parent.get('name')}", line)
                 return parent
-            problem = _obstacle(parent, child, unit)
+            problem = _obstacle(parent, child, unit, whole=self.preamble is None)
             if problem is not None:
                 raise _RefusedError(problem, line)
             child = parent
@@ -493,13 +512,13 @@ _COMPUTED = frozenset(
 _OTHERWISE = "the host uses it for something else than a launch"
 
 
-def _obstacle(node: Node, child: Node, unit: Unit) -> str | None:
+def _obstacle(node: Node, child: Node, unit: Unit, *, whole: bool) -> str | None:
     """Why a value below ``child`` may do more in ``node`` than give another value."""
     kind = node.get("kind", "")
     if kind == "CUDAKernelCallExpr":
         return "a kernel gets it as an argument: it may say how much work there is"
     if kind == "CallExpr":
-        computes = child is not children(node)[0] and _only_computes(node, unit)
+        computes = child is not children(node)[0] and _only_computes(node, unit, whole=whole)
         return None if computes else "the host hands it to a function"
     if kind in {"BinaryOperator", "UnaryOperator"}:
         return None if node.get("opcode") in _ARITHMETIC else _OTHERWISE
@@ -550,7 +569,7 @@ def _called_name(launch: Node) -> str:
     return str(children(launch)[0].get("referencedDecl", {}).get("name", ""))
 
 
-def _only_computes(call: Node, unit: Unit) -> bool:
+def _only_computes(call: Node, unit: Unit, *, whole: bool) -> bool:
     """A function that is declared to: ``constexpr``, or by an attribute."""
     called = children(call)[0]
     while called.get("kind") == "ImplicitCastExpr" and children(called):
@@ -558,4 +577,6 @@ def _only_computes(call: Node, unit: Unit) -> bool:
     identity = called.get("referencedDecl", {}).get("id")
     node = None if identity is None else unit.dump.function(str(identity))
     function = None if identity is None else unit.function(str(identity))
+    if node is None and not whole:
+        raise _UnseenError
     return (node is not None and bool(node.get("constexpr"))) or (function is not None and function.harmless)

@@ -37,7 +37,7 @@ class Function:
 
 @frozen(eq=False)
 class OwnDeclaration:
-    """A declaration of the edited file; ``node`` is whole for functions that stand in no other.
+    """A declaration of the edited file; ``node`` is whole for functions that stand in no other, else the id.
 
     ``end`` is the byte behind it. ``macro``: it ends inside of a macro, or its name does.
     """
@@ -190,5 +190,5 @@ def _placed(
         return
     if all(place.file == source for place in (location, begin, end)):
         macro, size = end.macro or location.macro, end.size
-        kept = node if node["kind"] in FUNCTIONS and not inside else {}
+        kept = node if node["kind"] in FUNCTIONS and not inside else {"id": node["id"]}
         yield OwnDeclaration(node["kind"], begin.offset, end.offset + size, macro, inside, kept)
