@@ -71,7 +71,10 @@ class _Program:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         fetched = subprocess.run(
-            [ROOT / "tools" / "get-rocm-runtime"], check=True, capture_output=True, text=True
+            [Path(sys.executable).with_name("rpl"), "emu", "get-runtime"],
+            check=True,
+            capture_output=True,
+            text=True,
         )
         self._runtime = Path(fetched.stdout.strip())
         self.largest_kb = 0

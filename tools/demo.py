@@ -30,6 +30,8 @@ PROGRAM, SIZE = "attention", "256"
 OPTIMIZED = Path("examples/optimize/smooth.hip")
 #: The first is what the tests use; the others know gfx942, too, and bring an LLVM that the emulator can use.
 COMPILERS = ("22", "21", "20", "19")
+#: Of the default runtime's device library, which no older compiler reads; trixie's is of LLVM 17.
+BITCODE_LLVM = 21
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL, REPLAYER = "rpl-emu", "softkfd", "rpl_isolate", "rpl-replay"
 #: Lines of output that show where a command failed.
@@ -96,8 +98,8 @@ def _arguments() -> argparse.Namespace:
 
 def _demo(folder: Path, without_rocr: bool) -> Progress:
     try:
-        compiler, runtime = _compiler(), _fetched_runtime(without_rocr)
-        return _whole(folder, compiler, runtime)
+        compiler = _compiler()
+        return _whole(folder, compiler, _fetched_runtime(without_rocr, compiler))
     except NotHereError as reason:
         say(f"The way without ROCm's runtime (ROCr), since {reason}.\n")
     try:
@@ -223,11 +225,14 @@ def _compiler() -> str:
     raise NotHereError("there is no clang++-22 with ld.lld-22 (packages clang-22 and lld-22)")
 
 
-def _fetched_runtime(without_rocr: bool) -> Path:
+def _fetched_runtime(without_rocr: bool, compiler: str) -> Path:
     if without_rocr:
         raise NotHereError("--without-rocr asks for it")
     say("fetching Debian's packages of ROCr and HIP, once, into a folder of their own")
-    done = subprocess.run(["tools/get-rocm-runtime", "--hip"], capture_output=True, text=True)
+    command = [_rpl(), "emu", "get-runtime"]
+    if int(compiler.rpartition("-")[2]) < BITCODE_LLVM:
+        command += ["--suite", "trixie"]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise NotHereError(f"the packages of ROCr and HIP can't be had: {done.stderr.strip()}")
     return Path(done.stdout.strip())

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -58,11 +59,12 @@ Runtime = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def rocm_runtime() -> Runtime:
-    """``rocm_runtime("--hip", "--suite", "forky")``: what tools/get-rocm-runtime fetched."""
+    """``rocm_runtime("--suite", "trixie")``: what `rpl emu get-runtime` fetched."""
 
     def fetch(*options: str) -> Path:
-        tool = ROOT / "tools" / "get-rocm-runtime"
-        done = subprocess.run([tool, *options], capture_output=True, text=True)
+        start = "import sys; from rpl_core.cli import main; sys.exit(main())"
+        command = [sys.executable, "-c", start, "emu", "get-runtime", *options]
+        done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode == NOT_TO_BE_HAD:
             absent("rocm-runtime", done.stderr.strip())
         assert done.returncode == 0, done.stderr
@@ -74,15 +76,15 @@ def rocm_runtime() -> Runtime:
 
 
 @pytest.fixture(scope="session")
-def hsa_runtime(rocm_runtime: Runtime) -> Path:
-    """Debian 13's ROCr, as a root folder."""
+def hip_runtime(rocm_runtime: Runtime) -> Path:
+    """The default's ROCr and HIP, with headers and device bitcode, as a root folder."""
     return rocm_runtime()
 
 
 @pytest.fixture(scope="session")
-def hip_runtime(rocm_runtime: Runtime) -> Path:
-    """Debian 13's HIP, with headers and device bitcode, as a root folder."""
-    return rocm_runtime("--hip")
+def hsa_runtime(hip_runtime: Path) -> Path:
+    """The same, of which programs of plain HSA need ROCr alone."""
+    return hip_runtime
 
 
 @pytest.fixture(scope="session")

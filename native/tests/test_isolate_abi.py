@@ -15,11 +15,9 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param((), id="6.1.2"),
-        pytest.param(("--hip", "--suite", "forky"), id="forky", marks=pytest.mark.long),
-        pytest.param(
-            ("--hip", "--suite", "sid", "--also", "experimental"), id="experimental", marks=pytest.mark.long
-        ),
+        pytest.param((), id="default"),
+        pytest.param(("--suite", "trixie"), id="trixie", marks=pytest.mark.long),
+        pytest.param(("--suite", "experimental"), id="experimental", marks=pytest.mark.long),
     ],
 )
 def test_offsets_and_numbers_are_those_of_the_runtimes_headers(rocm_runtime, options):

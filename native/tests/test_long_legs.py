@@ -27,20 +27,20 @@ pytestmark = [pytest.mark.clang, pytest.mark.long, pytest.mark.timeout(1800)]
 _MOVING = pytest.mark.xfail(strict=False, reason="experimental moves")
 
 
-_NEWER = pytest.mark.parametrize(
+_OTHER = pytest.mark.parametrize(
     "suite",
     [
-        pytest.param(("--suite", "forky"), id="forky"),
-        pytest.param(("--suite", "sid", "--also", "experimental"), id="experimental", marks=_MOVING),
+        pytest.param(("--suite", "trixie"), id="trixie"),
+        pytest.param(("--suite", "experimental"), id="experimental", marks=_MOVING),
     ],
 )
 
 
-@_NEWER
-def test_newer_runtimes_run_over_the_software_kfd(
+@_OTHER
+def test_other_runtimes_run_over_the_software_kfd(
     rocm_runtime, over_softkfd, hsa_program, hip_program, kernels, suite
 ):
-    runtime = rocm_runtime("--hip", *suite)
+    runtime = rocm_runtime(*suite)
     program = hsa_program("hsa_scenarios")
     for scenario in ("arithmetic", "in_flight", "virtual_memory", "sparse"):
         assert over_softkfd(runtime, program, scenario, kernels).status == 0, scenario
@@ -49,11 +49,11 @@ def test_newer_runtimes_run_over_the_software_kfd(
     assert over_softkfd(runtime, hip_program("plain_hip", runtime)).status == 0
 
 
-@_NEWER
-def test_launches_are_captured_and_run_again_on_newer_runtimes(
+@_OTHER
+def test_launches_are_captured_and_run_again_on_other_runtimes(
     rocm_runtime, capture_scenario, isolated, hip_program, replay, suite
 ):
-    runtime = rocm_runtime("--hip", *suite)
+    runtime = rocm_runtime(*suite)
     program, slow = hip_program("hip_capture", runtime), "slow=50:add_in_place"
     runs = [
         capture_scenario("in_place", runtime=runtime, kernel="add_in_place", dispatch=1),
@@ -71,12 +71,12 @@ def test_launches_are_captured_and_run_again_on_newer_runtimes(
         assert (again.exit_code, again.document["reproduced"]) == (0, True), again.stderr
 
 
-@_NEWER
-def test_freed_memory_and_pointers_to_code_on_newer_runtimes(
+@_OTHER
+def test_freed_memory_and_pointers_to_code_on_other_runtimes(
     rocm_runtime, isolated, hip_program, hsa_program, module_pointers, replay, emulator, suite
 ):
     del emulator
-    runtime = rocm_runtime("--hip", *suite)
+    runtime = rocm_runtime(*suite)
     ran = isolated(runtime, hip_program("freed_copies", runtime), kernel="add_in_place")
     assert (ran.exit_code, ran.said) == (0, "right 1"), ran.stderr
     again = replay(ran.capture, runtime=runtime)

@@ -22,7 +22,10 @@ bool runs_here(const std::string& name) {
 std::string own_folder() {
   std::array<char, PATH_MAX> path{};
   const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
-  const std::string whole(path.data(), length > 0 ? static_cast<size_t>(length) : 0);
+  std::string whole(path.data(), length > 0 ? static_cast<size_t>(length) : 0);
+  Dl_info self{};
+  // Begun anew by a dynamic loader (cli/main.cpp), it is the loader that runs.
+  if (whole.substr(whole.rfind('/') + 1).starts_with("ld-") && dladdr(reinterpret_cast<void*>(&own_folder), &self) != 0) whole = self.dli_fname;
   return whole.substr(0, whole.rfind('/'));
 }
 

@@ -11,6 +11,9 @@
 #include <fstream>
 #include <iterator>
 #include <new>
+#include <string>
+#include <system_error>
+#include <vector>
 
 #include "cli/commands.h"
 #include "decode/disassembler.h"
@@ -82,6 +85,27 @@ int run(int count, char** words) {
   throw UsageError("usage: rpl-emu launch|replay|inputs|step|opcodes|decode|doctor ...");
 }
 
+// Where the libraries are that this process was begun with; absent: those of the system.
+constexpr const char* kLibraries = "RPL_EMU_LIBRARIES";
+
+// The same words by another dynamic loader, with its own C library. Comes back when that fails.
+void start_with(const std::string& libraries, char** words) {
+  std::error_code problem;
+  std::string loader = libraries + "/ld-linux-x86-64.so.2", option = "--library-path", folder = libraries;
+  std::string program = std::getenv(kLibraries) ? words[0] : std::filesystem::read_symlink("/proc/self/exe", problem).string();
+  setenv(kLibraries, libraries.c_str(), 1);
+  std::vector<char*> all = {loader.data(), option.data(), folder.data(), program.data()};
+  while (*++words) all.push_back(*words);
+  all.push_back(nullptr);
+  execv(loader.c_str(), all.data());
+}
+
+// The runtime of ROCm that `rpl emu get-runtime` fetched has an LLVM, too; its libraries may be newer than the system's.
+void start_in_runtime(char** words) {
+  const char* root = std::getenv("RPL_EMU_RUNTIME");
+  if (root && !std::getenv(kLibraries)) start_with(std::string(root) + "/usr/lib/x86_64-linux-gnu", words);
+}
+
 // The same words in a process of another layout. Comes back when that is of no use.
 void start_again(char** words) {
   constexpr int kMost = 32;
@@ -90,7 +114,8 @@ void start_again(char** words) {
   const int starts = before ? static_cast<int>(std::strtol(before, nullptr, 10)) + 1 : 1;
   if (starts > kMost) return;
   setenv(kVariable, std::to_string(starts).c_str(), 1);
-  execv("/proc/self/exe", words);
+  if (const char* libraries = std::getenv(kLibraries)) start_with(libraries, words);
+  else execv("/proc/self/exe", words);
 }
 
 }  // namespace
@@ -109,6 +134,9 @@ int main(int count, char** words) {
   } catch (const LayoutClash& e) {
     start_again(words);
     return fail(e.what(), kLayout);
+  } catch (const NoLlvm& e) {
+    start_in_runtime(words);
+    return fail(e.what(), kUnavailable);
   } catch (const BadFile& e) { return fail(e.what(), kBadInput);
   } catch (const Unavailable& e) { return fail(e.what(), kUnavailable);
   } catch (const std::bad_alloc&) { return fail("not enough memory. Next: a smaller launch, or a higher limit", kLimit);

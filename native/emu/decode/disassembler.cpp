@@ -165,9 +165,9 @@ Disassembler::Disassembler(const std::string& library) : parts_(std::make_unique
     parts_->library = nullptr;
   }
   if (library.empty())
-    throw Unavailable(
-        "no LLVM library with the AMDGPU disassembler was found. Next: apt-get install libllvm22, or give libLLVM "
-        "(19 or newer) or ROCm's libamd_comgr.so by --llvm PATH");
+    throw NoLlvm(
+        "no LLVM library with the AMDGPU disassembler was found. Next: rpl emu get-runtime, apt-get install libllvm22, or "
+        "give libLLVM (19 or newer) or ROCm's libamd_comgr.so by --llvm PATH");
   throw Unavailable(library + " is no libLLVM with the AMDGPU disassembler and no libamd_comgr. Next: give another by --llvm PATH");
 }
 

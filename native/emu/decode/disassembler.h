@@ -15,6 +15,11 @@ class Unavailable : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+class NoLlvm : public Unavailable {
+ public:
+  using Unavailable::Unavailable;
+};
+
 // Where the text of instructions comes from.
 class InstructionTexts {
  public:

@@ -289,7 +289,7 @@ def test_the_emulated_device_from_the_source_of_the_program(rpl_cli, tmp_path, m
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rpl" / "rocm-runtime"
     root = next(iter(sorted(cache.glob("*-hip-*/"))), None)
     if root is None:
-        absent("rocm-runtime", f"none was fetched to {cache} (tools/get-rocm-runtime --hip)")
+        absent("rocm-runtime", f"none was fetched to {cache} (rpl emu get-runtime)")
     hip = next((root / "usr/lib/x86_64-linux-gnu").glob("libamdhip64.so.?"))
     bitcode = next(root.glob("usr/lib/llvm-*/lib/clang/*/amdgcn/bitcode"))
     compiler = tmp_path / "bin" / "hipcc"

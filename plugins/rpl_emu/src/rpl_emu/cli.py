@@ -155,7 +155,7 @@ def _print_launch(output: Output, answer: Answer) -> None:
 @emu.command("run", context_settings={"ignore_unknown_options": True})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option(
-    "--runtime", type=_FILE, help="Root with ROCm's runtime, as tools/get-rocm-runtime prints; else found."
+    "--runtime", type=_FILE, help="Root with ROCm's runtime, as rpl emu get-runtime prints; else found."
 )
 @click.option("--gpus", type=click.IntRange(1, 2), default=1, help="How many GPUs the program finds.")
 @click.option("--sanitize", is_flag=True, help="End with 1 after a launch with a race or an unwritten read.")
@@ -191,6 +191,7 @@ def run(
     import time
 
     from rpl_core.process.launch import require_program
+    from rpl_emu.native_program import environment
     from rpl_emu.programs.software_gpu import find_runtime, launcher_words
 
     require_program(command)
@@ -204,7 +205,44 @@ def run(
     # The program takes rpl's place: signals, terminal, exit code and standard output are its own.
     if sys.stdout is not None:
         os.dup2(sys.stdout.fileno(), 1)
-    os.execve(words[0], words, {**os.environ, **settings})  # noqa: S606
+    os.execve(words[0], words, {**environment(), **settings})  # noqa: S606
+
+
+@emu.command("get-runtime")
+@click.option(
+    "--suite",
+    metavar="NAME",
+    help="forky (HIP 6.4), trixie (5.7) or experimental (7.2); default: forky, else trixie.",
+)
+@click.option("--mirror", metavar="URL", help="Ask this mirror of Debian alone.")
+@click.option("--latest", is_flag=True, help="What the suite holds today, by apt and its keys.")
+@click.pass_context
+def get_runtime(context: click.Context, suite: str | None, mirror: str | None, *, latest: bool) -> int:
+    """Fetch ROCm's runtime for `rpl emu run`: Debian's packages, into your cache, without root. Print where.
+
+    \b
+    rpl emu get-runtime
+    rpl emu run -- ./app
+
+    Nothing of the system changes: ROCr, HIP with headers and device bitcode, and the C library that they
+    need, lie in a folder of their own. Each file's SHA-256 is in a list of this rpl. `rpl emu run` and
+    `rpl profile --device gfx942-emu` find it by themselves. Exit code 69: it can't be had.
+    """
+    from rpl_core.cli.output import shown_while_running
+    from rpl_core.errors import UsageError
+    from rpl_emu.programs.runtime_packages import SUITES, Told
+    from rpl_emu.programs.runtime_packages import get_runtime as get
+
+    output = session_of(context).output
+    if suite is not None and suite not in SUITES:
+        raise UsageError(f"there is no suite {suite!r} to take it from", next_step=" or ".join(SUITES))
+    if latest and mirror:
+        raise UsageError("--latest and --mirror exclude each other: apt of this machine has its own mirror")
+    steps = [""]
+    with shown_while_running("fetching", lambda: steps[-1], quiet=output.silent):
+        folder = get(suite, mirror, latest=latest, told=Told(output.note, steps.append))
+    output.line(str(folder))
+    return 0
 
 
 @emu.command("doctor")

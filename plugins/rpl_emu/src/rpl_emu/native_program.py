@@ -11,10 +11,13 @@ from typing import Any
 
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
 from rpl_core.values import frozen
+from rpl_emu.programs.runtime_packages import with_llvm
 from rpl_vmreplay.native_parts import NativePart, find_part
 
 FOLDER_VARIABLE = "RPL_EMU_FOLDER"
 LLVM_VARIABLE = "RPL_EMU_LLVM"
+#: A runtime that was fetched, whose LLVM decodes instructions where the system has none.
+RUNTIME_VARIABLE = "RPL_EMU_RUNTIME"
 PROGRAM = NativePart(
     "rpl-emu", "emu", "the emulator", "`rpl emu`", "emulator", named_by=f"{FOLDER_VARIABLE}=build"
 )
@@ -47,6 +50,12 @@ def command_of(words: Sequence[str]) -> list[str]:
     return [str(find_program()), *words, *(["--llvm", llvm] if llvm else [])]
 
 
+def environment() -> dict[str, str]:
+    """Of the program and of what starts it."""
+    root = None if RUNTIME_VARIABLE in os.environ else with_llvm()
+    return {**os.environ, **({RUNTIME_VARIABLE: str(root)} if root else {})}
+
+
 def call(words: Sequence[str], *, seconds: float | None = None) -> Answer:
     """Run the program; its errors of usage, input and absence become rpl's own.
 
@@ -59,6 +68,7 @@ def call(words: Sequence[str], *, seconds: float | None = None) -> Answer:
             text=True,
             errors="replace",
             stdin=subprocess.DEVNULL,
+            env=environment(),
             timeout=None if seconds is None else seconds + _GRACE_S,
         )
     except subprocess.TimeoutExpired:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
 
@@ -74,6 +73,8 @@ class EmulatedCollector(Collector):
         return PlannedPass(name, role, directory, command, counters, request.time_limit_s)
 
     def run(self, planned: PlannedPass, run_directory: Path, log: LineSink) -> PassOutcome:
+        from rpl_emu.native_program import environment
+
         root = run_directory.absolute()
         folder = root / planned.directory
         make_directory(folder)
@@ -84,7 +85,7 @@ class EmulatedCollector(Collector):
         launches.unlink(missing_ok=True)
         request = ProcessRequest(
             command=planned.command,
-            environment={**os.environ, "SOFTKFD_LOG": str(launches)},
+            environment={**environment(), "SOFTKFD_LOG": str(launches)},
             log_path=log_path,
             time_limit_s=planned.time_limit_s,
             what=what,

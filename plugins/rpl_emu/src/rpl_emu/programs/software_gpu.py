@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from rpl_core.errors import MissingError
 from rpl_core.interfaces.options import CommandOption
 from rpl_core.values import frozen
 from rpl_emu.native_program import find_program
+from rpl_emu.programs.runtime_packages import LIBRARIES, fetched
 
 if TYPE_CHECKING:
     from rpl_core.model.device import DeviceModel
@@ -38,7 +38,6 @@ def emulated_device() -> DeviceModel:
 LAUNCHER = "softkfd-run"
 #: From the folder of rpl-emu.
 _PLACES = ("../softkfd", ".")
-_LIBRARIES = "usr/lib/x86_64-linux-gnu"
 #: Where packages of distributions and AMD's own put the runtime.
 _SYSTEM = ("/opt/rocm/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 _RUNTIME = "libhsa-runtime64.so.1"
@@ -48,7 +47,7 @@ RUNTIME: CommandOption[Path | None] = CommandOption(
     commands=("profile",),
     parse=lambda value: Path(text(value)),
     default=None,
-    help="Root with ROCm's runtime for the emulated device, as tools/get-rocm-runtime prints; else found.",
+    help="Root with ROCm's runtime for the emulated device, as rpl emu get-runtime prints; else found.",
     metavar="DIR",
 )
 #: Programs are small beside their libraries; what stands in the first part is enough.
@@ -57,7 +56,7 @@ _MOST_READ = 64 << 20
 
 @frozen
 class Runtime:
-    """``root``: a folder as tools/get-rocm-runtime makes it; None: the runtime of the system."""
+    """``root``: a folder as `rpl emu get-runtime` makes it; None: the runtime of the system."""
 
     root: Path | None = None
 
@@ -89,19 +88,19 @@ def find_launcher() -> Path:
 def find_runtime(command: Sequence[str], given: Path | None, system: Sequence[str] = _SYSTEM) -> Runtime:
     """The runtime that was given, the system's, or one that was fetched and fits. Raises MissingError."""
     if given is not None:
-        if not (given / _LIBRARIES / _RUNTIME).exists():
+        if not (given / LIBRARIES / _RUNTIME).exists():
             raise MissingError(f"{given} holds no {_RUNTIME}", next_step=_remedy(command))
         return Runtime(given.resolve())
     wanted = _hip_library(command)
     if any(_fits(Path(folder), wanted) for folder in system):
         return Runtime()
-    fetched = [folder for folder in _fetched() if _fits(folder / _LIBRARIES, wanted)]
-    if not fetched:
+    fitting = [folder for folder in fetched() if _fits(folder / LIBRARIES, wanted)]
+    if not fitting:
         raise MissingError(
             f"there is no ROCm runtime here{f' with {wanted}' if wanted else ''}",
             next_step=_remedy(command),
         )
-    return Runtime(fetched[-1])
+    return Runtime(fitting[-1])
 
 
 def _fits(folder: Path, wanted: str | None) -> bool:
@@ -110,16 +109,9 @@ def _fits(folder: Path, wanted: str | None) -> bool:
 
 def _remedy(command: Sequence[str]) -> str:
     return (
-        "install ROCm's runtime (no GPU is needed), or run tools/get-rocm-runtime --hip of a checkout and "
-        f"say: rpl emu run --runtime FOLDER -- {' '.join(command)}"
+        "rpl emu get-runtime, install ROCm's runtime (no GPU is needed), or name one: "
+        f"rpl emu run --runtime FOLDER -- {' '.join(command)}"
     )
-
-
-def _fetched() -> list[Path]:
-    """What tools/get-rocm-runtime keeps, the newest last."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rpl" / "rocm-runtime"
-    folders = [path.parent for path in cache.glob("*/versions.txt")]
-    return sorted(folders, key=lambda folder: (folder / "versions.txt").stat().st_mtime)
 
 
 def _hip_library(command: Sequence[str]) -> str | None:

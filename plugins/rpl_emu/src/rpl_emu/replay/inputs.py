@@ -194,7 +194,7 @@ def _input_lines(inputs: Sequence[LaunchInput], folder: Path) -> Iterator[str]:
 
 def _call(words: Sequence[str], seconds: float | None) -> tuple[list[Any], RplError | None]:
     """The lines that it printed, and how it broke off, if it was not the time that ended it."""
-    from rpl_emu.native_program import command_of
+    from rpl_emu.native_program import command_of, environment
 
     command = command_of(words)
     try:
@@ -202,6 +202,7 @@ def _call(words: Sequence[str], seconds: float | None) -> tuple[list[Any], RplEr
             command,
             capture_output=True,
             stdin=subprocess.DEVNULL,
+            env=environment(),
             timeout=None if seconds is None else seconds + _GRACE_S,
         )
         printed, said = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))

@@ -1,0 +1,276 @@
+"""ROCm's runtime out of Debian's packages: fetched once into the user's cache, without root.
+
+``data/runtimes.json`` names the packages with their SHA-256, so that it does not matter who sends them. Where
+they can't be had any more, apt says what the suite holds today, by its own keys. A folder belongs to exact
+versions (``versions.txt`` in it); in it everything lies as it would under ``/``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import posixpath
+import stat
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, BinaryIO
+
+from rpl_core.errors import BadDataError, MissingError, UsageError
+from rpl_core.values import frozen
+
+if TYPE_CHECKING:
+    import http.client
+    import tarfile
+
+#: By the name of what is offered, Debian's suites, the preferred one last. The first is the default.
+SUITES = {"forky": ("forky",), "trixie": ("trixie",), "experimental": ("sid", "experimental")}
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
+_OLDEST_LLVM = 19
+#: Debian's own mirror, and its archive of all days, which keeps what a suite has replaced (DATE of the list).
+_MIRRORS = ("https://deb.debian.org/debian", "https://snapshot.debian.org/archive/debian/DATE")
+_TIMEOUT_S = 30.0
+_BLOCK_BYTES = 1 << 20
+#: A package's file: the archive format of ar(5), of which only the member with the files is wanted.
+_AR_MAGIC, _AR_HEADER_BYTES = b"!<arch>\n", 60
+_DATA = "data.tar.xz"
+_NO_SUCH_FILE = 404
+
+
+@frozen
+class Told:
+    """Who hears what goes on: ``note`` of what was decided, ``step`` of each package."""
+
+    note: Callable[[str], None]
+    step: Callable[[str], None]
+
+
+@frozen
+class Package:
+    """One package as the list names it; ``path`` from the mirror's root."""
+
+    name: str
+    version: str
+    path: str
+    size_bytes: int
+    sha256: str
+
+
+def cache_folder() -> Path:
+    """Where fetched runtimes are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rpl" / "rocm-runtime"
+
+
+def fetched() -> list[Path]:
+    """The folders that were fetched, the newest last."""
+    return sorted((path.parent for path in cache_folder().glob("*/versions.txt")), key=_used)
+
+
+def with_llvm() -> Path | None:
+    """The newest of them whose LLVM the emulator can decode instructions with."""
+
+    def version(library: Path) -> int:
+        return int(library.name.split(".")[2])  # libLLVM.so.21.1
+
+    for folder in reversed(fetched()):
+        if any(version(one) >= _OLDEST_LLVM for one in (folder / LIBRARIES).glob("libLLVM.so.[0-9]*")):
+            return folder
+    return None
+
+
+def _used(folder: Path) -> float:
+    return (folder / "versions.txt").stat().st_mtime
+
+
+def listed(suite: str) -> tuple[list[Package], str]:
+    """What the list of this rpl names for one of ``SUITES``, and the day that it is of."""
+    from importlib.resources import files
+
+    found = json.loads((files("rpl_emu") / "data" / "runtimes.json").read_text(encoding="utf-8"))
+    return [Package(*one) for one in found["suites"][suite]], found["date"]
+
+
+def get_runtime(suite: str | None, mirror: str | None, *, latest: bool, told: Told) -> Path:
+    """The folder of a runtime, fetched where it is not there. Raises MissingError.
+
+    Without ``suite`` the default, or what else can be had, which is told. ``mirror`` is asked alone. With
+    ``latest`` apt says the versions.
+    """
+    if mirror is not None and not mirror.startswith(("http://", "https://")):
+        raise UsageError(f"{mirror!r} is no address of a mirror", next_step="--mirror https://HOST/debian")
+    cache = cache_folder()
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes may ask at the same time
+        default, fallback, *_ = SUITES
+        try:
+            return _of_suite(cache, suite or default, mirror, latest=latest, told=told)
+        except MissingError as error:
+            if suite is not None or mirror is not None:
+                raise
+            try:
+                folder = _of_suite(cache, fallback, mirror, latest=latest, told=told)
+            except MissingError:
+                raise error from None
+            told.note(f"{fallback} instead of {default}, since {error.one_line()}")
+            return folder
+
+
+def _of_suite(cache: Path, suite: str, mirror: str | None, *, latest: bool, told: Told) -> Path:
+    packages, date = listed(suite)
+    kind = f"{'-'.join(SUITES[suite])}-hip"
+    versions = [(one.name, one.version) for one in packages]
+    folder = _folder(cache, kind, versions)
+    if not latest:
+        if folder.is_dir():
+            return _touched(folder)
+        mirrors = [mirror] if mirror else [one.replace("DATE", date) for one in _MIRRORS]
+        try:
+            with tempfile.TemporaryDirectory(dir=cache) as archives:
+                _unpack(_download(packages, mirrors, Path(archives), told), folder, versions)
+        except MissingError as error:
+            if mirror:
+                raise
+            missing = error
+        else:
+            return folder
+    try:
+        return _by_apt(cache, kind, SUITES[suite], told)
+    except MissingError as error:
+        # Of other versions than the list's, but whole: better than none where there is no network.
+        if there := [one for one in fetched() if one.name.startswith(f"{kind}-")]:
+            return there[-1]
+        raise error if latest else missing from error
+
+
+def _by_apt(cache: Path, kind: str, suites: Sequence[str], told: Told) -> Path:
+    from rpl_emu.programs.apt import Apt
+
+    apt = Apt(cache / "apt" / "-".join(suites), suites)
+    updated = apt.update()
+    there = [one for one in fetched() if one.name.startswith(f"{kind}-") and _used(one) > updated]
+    if there:
+        return there[-1]
+    packages = apt.versions()
+    folder = _folder(cache, kind, packages)
+    if not folder.is_dir():
+        told.note(f"{len(packages)} packages by apt from {apt.mirror}")
+        archives = apt.download(packages)
+        _unpack(archives, folder, packages)
+        for archive in archives:
+            archive.unlink()
+    return _touched(folder)
+
+
+def _folder(cache: Path, kind: str, versions: Sequence[tuple[str, str]]) -> Path:
+    return cache / f"{kind}-{hashlib.sha256(_text(versions).encode()).hexdigest()[:12]}"
+
+
+def _text(versions: Sequence[tuple[str, str]]) -> str:
+    return "".join(f"{name} {version}\n" for name, version in versions)
+
+
+def _touched(folder: Path) -> Path:
+    (folder / "versions.txt").touch()
+    return folder
+
+
+def _download(packages: Sequence[Package], mirrors: list[str], folder: Path, told: Told) -> list[Path]:
+    total, done = sum(one.size_bytes for one in packages), 0
+    told.note(f"{len(packages)} packages of Debian, {total / 1e6:.0f} MB, once")
+    paths = []
+    for number, package in enumerate(packages, 1):
+        told.step(f"{package.name} {package.version}, {done / 1e6:.0f} of {total / 1e6:.0f} MB")
+        paths.append(folder / f"{number}.deb")
+        _download_one(package, mirrors, paths[-1])
+        done += package.size_bytes
+    return paths
+
+
+def _download_one(package: Package, mirrors: list[str], target: Path) -> None:
+    """From the first mirror that has it; one that can't be reached is not asked for others again."""
+    import http.client
+    import urllib.error
+    import urllib.request
+
+    reasons = []
+    for mirror in tuple(mirrors):
+        address = f"{mirror.rstrip('/')}/{package.path}"
+        try:
+            with (
+                urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answer,  # noqa: S310 - http(s), see get_runtime
+                target.open("wb") as file,
+            ):
+                if _copied_sha256(answer, file, package.size_bytes) == package.sha256:
+                    return
+            reasons.append(f"{address} is another file than the list of this rpl says (its SHA-256 differs)")
+        except urllib.error.HTTPError as error:
+            reasons.append(f"{address} answers {error.code} {error.reason}")
+            if error.code != _NO_SUCH_FILE:
+                mirrors.remove(mirror)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            reasons.append(f"{mirror} can't be reached ({getattr(error, 'reason', None) or error})")
+            mirrors.remove(mirror)
+    raise MissingError(
+        f"the package {package.name} {package.version} can't be had: "
+        + ("; ".join(reasons) or "no mirror can be reached"),
+        next_step="with a network, or with --mirror URL of a mirror of Debian that is reached from here",
+    )
+
+
+def _copied_sha256(source: http.client.HTTPResponse, file: BinaryIO, size_bytes: int) -> str:
+    """Of what was copied, which is at most one block more than it should be."""
+    digest, copied = hashlib.sha256(), 0
+    while copied <= size_bytes and (block := source.read(_BLOCK_BYTES)):
+        file.write(block)
+        digest.update(block)
+        copied += len(block)
+    return digest.hexdigest()
+
+
+def _unpack(archives: Sequence[Path], folder: Path, versions: Sequence[tuple[str, str]]) -> None:
+    """Whole or not at all: an interrupted call leaves no folder that looks complete."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
+        root = Path(unfinished, "root")
+        root.mkdir()
+        for archive in archives:
+            with archive.open("rb") as stream:
+                _unpack_one(stream, root, archive.name)
+        (root / "versions.txt").write_text(_text(versions), encoding="utf-8")
+        root.rename(folder)
+
+
+def _unpack_one(stream: BinaryIO, root: Path, name: str) -> None:
+    import lzma
+    import tarfile
+
+    if stream.read(len(_AR_MAGIC)) != _AR_MAGIC:
+        raise BadDataError(f"{name} is no Debian package")
+    while len(header := stream.read(_AR_HEADER_BYTES)) == _AR_HEADER_BYTES:
+        size = int(header[48:58])
+        if header[:16].decode("ascii").strip().rstrip("/") == _DATA:
+            with lzma.open(stream) as data, tarfile.open(fileobj=data, mode="r|") as members:
+                # Python 3.10 has filters of its own in some releases only.
+                members.extraction_filter = lambda member, _: member
+                members.extractall(root, members=(_checked(one) for one in members))  # noqa: S202
+            return
+        stream.seek(size + size % 2, os.SEEK_CUR)
+    raise BadDataError(f"{name} holds no {_DATA}", cause="it is packed in a way that is newer than this rpl")
+
+
+def _checked(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Files, folders and links that stay below the root, without owners and special modes."""
+    target = member.name
+    if member.issym():
+        target = posixpath.join(posixpath.dirname(member.name), member.linkname)
+    elif member.islnk():
+        target = member.linkname
+    outside = posixpath.isabs(target) or posixpath.normpath(target).split("/")[0] == ".."
+    plain = member.isfile() or member.isdir() or member.issym() or member.islnk()
+    if outside or not plain or ".." in PurePosixPath(member.name).parts:
+        raise BadDataError(f"a package holds {member.name}, which does not belong below its root")
+    member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
+    member.mode &= stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH
+    return member
