@@ -2,7 +2,7 @@
 
     python benchmarks/emulator_start.py build RUNTIME [--against OTHER_BUILD] [--repeat 5]
 
-``RUNTIME`` is a folder of tools/get-rocm-runtime --hip --suite forky (its device library at -O0 is full of
+``RUNTIME`` is what `rpl emu get-runtime` prints (its device library at -O0 is full of
 what the emulator does not offer). Prints the CPU time of one launch at -O0 over that at -O3, and of 1 000
 launches; with another build both, in turns. Medians of some runs.
 """

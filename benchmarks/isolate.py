@@ -1,9 +1,9 @@
 """What the capture tool costs: each launch that it does not capture, and a capture against a plain copy.
 
-Needs the native build, its target isolate-callback-cost too, and the runtime that tools/get-rocm-runtime
-fetches. Runs over the software KFD, so that the speed of a capture is that of this machine's memory and disk:
-what counts is its ratio to a plain copy (read and write) of the same bytes to the same file system in the
-same run, hashing off. The cost of a launch is CPU time.
+Needs the native build, its target isolate-callback-cost too, and `rpl emu get-runtime`. Runs over
+the software KFD, so that the speed of a capture is that of this machine's memory and disk: what counts is its
+ratio to a plain copy (read and write) of the same bytes to the same file system in the same run, hashing off.
+The cost of a launch is CPU time.
 
     python benchmarks/isolate.py --folder /dev/shm/captures            # 2 GB dense, 11 GB sparse
     python benchmarks/isolate.py --folder /dev/shm/captures --check    # exit 1 if a target is missed

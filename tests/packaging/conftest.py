@@ -37,9 +37,9 @@ class FreshEnvironment:
     folder: Path
 
     def run(
-        self, program: str, *words: str | Path, cwd: Path | None = None
+        self, program: str, *words: str | Path, cwd: Path | None = None, **variables: str
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program of the environment outside of the checkout."""
+        """Run a program of the environment outside of the checkout, with further ``variables``."""
         inherited = {k: v for k, v in os.environ.items() if k in _INHERITED or k.startswith("PIP_")}
         return subprocess.run(
             [str(self.folder / "bin" / program), *map(str, words)],
@@ -47,12 +47,12 @@ class FreshEnvironment:
             text=True,
             check=False,
             cwd=cwd or self.folder,
-            env=inherited,
+            env={**inherited, **variables},
         )
 
-    def output(self, program: str, *words: str | Path, cwd: Path | None = None) -> str:
+    def output(self, program: str, *words: str | Path, cwd: Path | None = None, **variables: str) -> str:
         """As ``run``; the program must succeed."""
-        done = self.run(program, *words, cwd=cwd)
+        done = self.run(program, *words, cwd=cwd, **variables)
         assert done.returncode == 0, f"{program} {words}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
         return done.stdout
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from rpl_emu import runtime_packages
 from rpl_emu.native_program import environment
-from rpl_emu.programs import runtime_packages
-from rpl_emu.programs.runtime_packages import SUITES, Package, listed
+from rpl_emu.runtime_packages import SUITES, Package, listed
 
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 

@@ -230,8 +230,8 @@ def get_runtime(context: click.Context, suite: str | None, mirror: str | None, *
     """
     from rpl_core.cli.output import shown_while_running
     from rpl_core.errors import UsageError
-    from rpl_emu.programs.runtime_packages import SUITES, Told
-    from rpl_emu.programs.runtime_packages import get_runtime as get
+    from rpl_emu.runtime_packages import SUITES, Told
+    from rpl_emu.runtime_packages import get_runtime as get
 
     output = session_of(context).output
     if suite is not None and suite not in SUITES:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
 from rpl_core.values import frozen
-from rpl_emu.programs.runtime_packages import with_llvm
+from rpl_emu.runtime_packages import with_llvm
 from rpl_vmreplay.native_parts import NativePart, find_part
 
 FOLDER_VARIABLE = "RPL_EMU_FOLDER"

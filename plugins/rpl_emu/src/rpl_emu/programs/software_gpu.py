@@ -12,7 +12,7 @@ from rpl_core.errors import MissingError
 from rpl_core.interfaces.options import CommandOption
 from rpl_core.values import frozen
 from rpl_emu.native_program import find_program
-from rpl_emu.programs.runtime_packages import LIBRARIES, fetched
+from rpl_emu.runtime_packages import LIBRARIES, fetched
 
 if TYPE_CHECKING:
     from rpl_core.model.device import DeviceModel
@@ -79,9 +79,9 @@ def find_launcher() -> Path:
             return launcher
     raise MissingError(
         f"the software KFD is not beside {program}",
-        cause="it is built in a checkout of rpl only, and needs libdrm-dev",
-        next_step="in a checkout: apt-get install libdrm-dev, cmake -S . -B build && cmake --build build -j, "
-        "then RPL_EMU_FOLDER=build",
+        cause="it was built without libdrm-dev",
+        next_step="pip install 'rpl-emu[native]', or in a checkout: apt-get install libdrm-dev, "
+        "cmake -S . -B build && cmake --build build -j, then RPL_EMU_FOLDER=build",
     )
 
 

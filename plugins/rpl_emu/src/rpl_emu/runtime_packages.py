@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
 from rpl_core.errors import BadDataError, MissingError, UsageError
+from rpl_core.text.table import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def _of_suite(cache: Path, suite: str, mirror: str | None, *, latest: bool, told
 
 
 def _by_apt(cache: Path, kind: str, suites: Sequence[str], told: Told) -> Path:
-    from rpl_emu.programs.apt import Apt
+    from rpl_emu.apt import Apt
 
     apt = Apt(cache / "apt" / "-".join(suites), suites)
     updated = apt.update()
@@ -156,7 +157,7 @@ def _by_apt(cache: Path, kind: str, suites: Sequence[str], told: Told) -> Path:
     packages = apt.versions()
     folder = _folder(cache, kind, packages)
     if not folder.is_dir():
-        told.note(f"{len(packages)} packages by apt from {apt.mirror}")
+        told.note(f"{counted(len(packages), 'package')} by apt from {apt.mirror}")
         archives = apt.download(packages)
         _unpack(archives, folder, packages)
         for archive in archives:
@@ -179,7 +180,7 @@ def _touched(folder: Path) -> Path:
 
 def _download(packages: Sequence[Package], mirrors: list[str], folder: Path, told: Told) -> list[Path]:
     total, done = sum(one.size_bytes for one in packages), 0
-    told.note(f"{len(packages)} packages of Debian, {total / 1e6:.0f} MB, once")
+    told.note(f"{counted(len(packages), 'package')} of Debian, {total / 1e6:.0f} MB, once")
     paths = []
     for number, package in enumerate(packages, 1):
         told.step(f"{package.name} {package.version}, {done / 1e6:.0f} of {total / 1e6:.0f} MB")

@@ -1,0 +1,130 @@
+"""What a new user has without compiler, checkout and LLVM: compiled parts, a runtime, a program that runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rpl_testkit.requirements import absent, require
+
+from .conftest import ROOT
+
+pytestmark = [pytest.mark.long, pytest.mark.clang, pytest.mark.timeout(1800)]
+LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
+#: Where rpl-emu looks for an LLVM of the system (native/emu/decode/disassembler.cpp).
+LLVM = ("x86_64-linux-gnu/libLLVM*", "llvm-*/lib/libLLVM.so*", "llvm-*/lib/libLLVM-*.so*")
+EMPTY = {"PATH": "/nonexistent"}
+
+
+@pytest.fixture(scope="module")
+def native_wheel(tmp_path_factory):
+    """As `make dist` makes it: built, read by auditwheel, and named by what that found."""
+    for program in ("cmake", "g++"):
+        require(program)
+    file = ROOT / "tools" / "build_distributions.py"
+    spec = importlib.util.spec_from_file_location("build_distributions", file)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    folder = tmp_path_factory.mktemp("native")
+    tool.build(ROOT / "native", folder, "wheel")
+    return tool.mark_platform(folder)
+
+
+@pytest.fixture
+def reduction(tmp_path):
+    """A program of the testbed, built elsewhere before; ends the test where no runtime can be had."""
+    start = "import sys; from rpl_core.cli import main; sys.exit(main())"
+    fetch = [sys.executable, "-c", start, "emu", "get-runtime"]
+    done = subprocess.run(fetch, capture_output=True, text=True)
+    if done.returncode == 69:
+        absent("rocm-runtime", done.stderr.strip())
+    runtime = Path(done.stdout.strip())
+    library = next((runtime / LIBRARIES).glob("libamdhip64.so.?"))
+    bitcode = next(runtime.glob("usr/lib/llvm-*/lib/clang/*/amdgcn/bitcode"))
+    device = [
+        "-x",
+        "hip",
+        "--offload-arch=gfx942",
+        "-mcode-object-version=5",
+        "-O3",
+        "-D__AMDGCN_WAVEFRONT_SIZE=64",
+    ]
+    places = [f"--rocm-path={runtime / 'usr'}", f"--rocm-device-lib-path={bitcode}"]
+    headers = ["-isystem", runtime / "usr/include", ROOT / "examples/testbed/reduction.hip"]
+    link = [
+        "-L",
+        library.parent,
+        f"-l:{library.name}",
+        "-Wl,--allow-shlib-undefined",
+        "-o",
+        tmp_path / "reduction",
+    ]
+    subprocess.run([require("clang++-22"), *device, *places, *headers, *link], check=True)
+    return tmp_path / "reduction"
+
+
+def test_any_python_and_older_systems_take_the_wheel(native_wheel):
+    assert native_wheel.name.endswith("-py3-none-manylinux_2_28_x86_64.whl")
+    shown = subprocess.run(
+        [sys.executable, "-m", "auditwheel", "show", native_wheel], capture_output=True, text=True, check=True
+    ).stdout
+    told = " ".join(shown.split())
+    tags = re.findall(r'platform tag: "manylinux_2_(\d+)_x86_64"', told)
+    assert tags, shown
+    assert int(tags[0]) <= 28, shown
+    assert "libstdc++" not in told
+
+
+def test_a_new_user_runs_a_program_with_nothing_but_python(
+    native_wheel, wheelhouse, fresh_environment, reduction
+):
+    fresh = fresh_environment
+    fresh.install("rpl-emu[native,profile]", wheels=[wheelhouse, native_wheel.parent])
+    parts = (
+        fresh.folder / "lib" / f"python3.{sys.version_info.minor}" / "site-packages" / "rpl_native" / "lib"
+    )
+    for part in (
+        "librpl_isolate.so",
+        "rpl-replay",
+        "rpl-emu",
+        "librpl-emu-baseline.so",
+        "softkfd-run",
+        "libsoftkfd.so",
+    ):
+        asked = f"import rpl_native; print(rpl_native.path_of({part!r}))"
+        assert Path(fresh.output("python", "-c", asked).strip()) == parts / part
+        assert (parts / part).is_file()
+    replayer = subprocess.run([parts / "rpl-replay"], capture_output=True, text=True)
+    assert (replayer.returncode, replayer.stderr) == (64, "usage: rpl-replay PLAN RESULT\n")
+    runtime = Path(fresh.output("rpl", "emu", "get-runtime", **EMPTY).strip())
+    said = fresh.output("rpl", "emu", "run", "--", reduction, **EMPTY)
+    assert said.count("wrong 0 of") == said.count("wrong") > 0
+    run = fresh.folder / "run"
+    fresh.output(
+        "rpl", "profile", "--device", "gfx942-emu", "--roofline", "-o", run, "--", reduction, **EMPTY
+    )
+    assert (run / "profile.json").is_file()
+    # The same where the system has no LLVM: empty files lie over those that it has.
+    bwrap = require("bwrap")
+    libraries = {path.resolve() for pattern in LLVM for path in Path("/usr/lib").glob(pattern)}
+    hidden = [word for one in sorted(libraries) for word in ("--ro-bind", "/dev/null", one)]
+    words = [
+        bwrap,
+        "--dev-bind",
+        "/",
+        "/",
+        *hidden,
+        "--setenv",
+        "PATH",
+        "/nonexistent",
+        fresh.folder / "bin" / "rpl",
+    ]
+    told = subprocess.run([*words, "emu", "doctor"], capture_output=True, text=True, check=True).stdout
+    assert str(runtime) in told or "LLVM 21" in told, told
+    done = subprocess.run([*words, "emu", "run", "--", reduction], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, said), done.stderr
