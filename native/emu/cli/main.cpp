@@ -92,7 +92,8 @@ constexpr const char* kLibraries = "RPL_EMU_LIBRARIES";
 void start_with(const std::string& libraries, char** words) {
   std::error_code problem;
   std::string loader = libraries + "/ld-linux-x86-64.so.2", option = "--library-path", folder = libraries;
-  std::string program = std::getenv(kLibraries) ? words[0] : std::filesystem::read_symlink("/proc/self/exe", problem).string();
+  std::string program = words[0];
+  if (program.find('/') == std::string::npos) program = std::filesystem::read_symlink("/proc/self/exe", problem).string();
   setenv(kLibraries, libraries.c_str(), 1);
   std::vector<char*> all = {loader.data(), option.data(), folder.data(), program.data()};
   while (*++words) all.push_back(*words);
@@ -103,7 +104,7 @@ void start_with(const std::string& libraries, char** words) {
 // The runtime of ROCm that `rpl emu get-runtime` fetched has an LLVM, too; its libraries may be newer than the system's.
 void start_in_runtime(char** words) {
   const char* root = std::getenv("RPL_EMU_RUNTIME");
-  if (root && !std::getenv(kLibraries)) start_with(std::string(root) + "/usr/lib/x86_64-linux-gnu", words);
+  if (root && *root && !std::getenv(kLibraries)) start_with(std::string(root) + "/usr/lib/x86_64-linux-gnu", words);
 }
 
 // The same words in a process of another layout. Comes back when that is of no use.
