@@ -32,7 +32,7 @@ NOT_TO_BE_HAD = 69
 
 
 @contextmanager
-def _one_at_a_time(folder: Path) -> Iterator[None]:
+def one_at_a_time(folder: Path) -> Iterator[None]:
     """Processes of pytest-xdist share the build and the programs."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
@@ -45,7 +45,7 @@ def native_build() -> Path:
     """The folder of the root CMake build, up to date, by the two commands of the README."""
     for program in ("cmake", "g++"):
         require(program)
-    with _one_at_a_time(BUILD):
+    with one_at_a_time(BUILD):
         for command in (["cmake", "-S", ".", "-B", "build"], ["cmake", "--build", "build", "-j", "2"]):
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
             assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
@@ -106,7 +106,7 @@ def compiled(programs_folder: Path) -> Compile:
     """``compiled("name", [compiler, ...])``: what the command writes to ``-o``, once for a run of pytest."""
 
     def once(name: str, command: list[str | Path]) -> Path:
-        with _one_at_a_time(programs_folder):
+        with one_at_a_time(programs_folder):
             program = programs_folder / name
             if not program.exists():
                 done = subprocess.run([*command, "-o", program], capture_output=True, text=True)

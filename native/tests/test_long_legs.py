@@ -6,11 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from rpl_testkit.requirements import require
+
+from .conftest import one_at_a_time
 
 ROOT = Path(__file__).parents[2]
 
@@ -165,11 +168,24 @@ def _capture_replays_with_sanitizers(folder: Path) -> None:
     assert json.loads(done.stdout)["reproduced"] is True
 
 
-def test_unit_tests_and_the_emulator_pass_with_sanitizers(native_build, tmp_path):
-    _preset("sanitizers", tmp_path)
-    done = subprocess.run(["ctest", "--output-on-failure"], cwd=tmp_path, capture_output=True, text=True)
+@pytest.fixture
+def sanitized(programs_folder: Path) -> Callable[[str], Path]:
+    """``sanitized("rpl-replay")``: the folder of the build with sanitizers, with that target up to date."""
+
+    def build(target: str = "all") -> Path:
+        folder = programs_folder.with_name("sanitized")
+        with one_at_a_time(folder):
+            _preset("sanitizers", folder, target)
+        return folder
+
+    return build
+
+
+def test_unit_tests_and_the_emulator_pass_with_sanitizers(native_build, sanitized):
+    folder = sanitized()
+    done = subprocess.run(["ctest", "--output-on-failure"], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
-    _capture_replays_with_sanitizers(tmp_path)
+    _capture_replays_with_sanitizers(folder)
     # The emulator's own tests once more, each in a process of the sanitized build.
     names = ("test_emu", "test_emu_opcodes", "test_emu_scalar_model", "test_emu_corpus")
     files = [Path(__file__).parent / f"{name}.py" for name in names]
@@ -190,7 +206,7 @@ def test_unit_tests_and_the_emulator_pass_with_sanitizers(native_build, tmp_path
         cwd=ROOT,
         env={
             **os.environ,
-            "RPL_TEST_EMULATOR": str(tmp_path / "native" / "emu" / "rpl-emu"),
+            "RPL_TEST_EMULATOR": str(folder / "native" / "emu" / "rpl-emu"),
             **SANITIZED,
         },
         capture_output=True,
@@ -199,10 +215,9 @@ def test_unit_tests_and_the_emulator_pass_with_sanitizers(native_build, tmp_path
     assert done.returncode == 0, done.stdout[-6000:]
 
 
-def test_the_replayer_passes_with_sanitizers(capture_scenario, replay, tmp_path, monkeypatch):
+def test_the_replayer_passes_with_sanitizers(capture_scenario, replay, sanitized, monkeypatch):
     """Of a capture without low addresses: the sanitizer's own memory lies among those."""
-    folder = tmp_path / "sanitized"
-    _preset("sanitizers", folder, "rpl-replay")
+    folder = sanitized("rpl-replay")
     options = ("--no-low-addresses",)
     captured = capture_scenario("in_place", kernel="add_in_place", dispatch=1, options=options)
     for name, value in SANITIZED.items():
@@ -214,10 +229,9 @@ def test_the_replayer_passes_with_sanitizers(capture_scenario, replay, tmp_path,
     assert (ran.exit_code, ran.kind) == (1, "map_failed"), ran.stderr
 
 
-def test_captures_pass_with_sanitizers(capture_scenario, replay, tmp_path, monkeypatch):
+def test_captures_pass_with_sanitizers(capture_scenario, replay, sanitized, monkeypatch):
     """The capture tool is instrumented; its program gets the libraries of the sanitizers first."""
-    folder = tmp_path / "sanitized"
-    _preset("sanitizers", folder, "rpl_isolate")
+    folder = sanitized("rpl_isolate")
     words = ["-print-file-name=libasan.so", "-print-file-name=libubsan.so"]
     asked = [subprocess.run(["g++", word], capture_output=True, text=True, check=True) for word in words]
     options = ("--native-folder", str(folder), "--no-low-addresses")
