@@ -77,8 +77,8 @@ def rocm_runtime() -> Runtime:
 
 @pytest.fixture(scope="session")
 def hip_runtime(rocm_runtime: Runtime) -> Path:
-    """The default's ROCr and HIP, with headers and device bitcode, as a root folder."""
-    return rocm_runtime()
+    """The default, HIP 6.4, and not its fallback: ROCr, HIP, headers and device bitcode in a root folder."""
+    return rocm_runtime("--suite", "forky")
 
 
 @pytest.fixture(scope="session")

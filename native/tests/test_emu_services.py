@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 
 pytestmark = [pytest.mark.clang, pytest.mark.timeout(300)]
-#: Not trixie, which the default falls back to: headers of 5.7.1 do not compile printf with clang 22.
-FORKY = ("--suite", "forky")
 RUN = (sys.executable, "-c", "import sys; from rpl_core.cli import main; sys.exit(main())", "emu", "run")
 
 
@@ -38,9 +36,8 @@ def run(words):
 
 
 @pytest.mark.parametrize("level", ["-O0", pytest.param("-O3", marks=pytest.mark.long)])
-def test_a_kernel_prints_asserts_and_allocates(run, rocm_runtime, hip_program, level):
-    runtime = rocm_runtime(*FORKY)
-    program = hip_program("hip_services", runtime, level=level)
+def test_a_kernel_prints_asserts_and_allocates(run, hip_runtime, hip_program, level):
+    runtime, program = hip_runtime, hip_program("hip_services", hip_runtime, level=level)
     said = "".join(f"lane {lane} of 7: text {lane / 4:.2f}\n" for lane in range(3))
     assert (run(runtime, program, "print").stdout) == said
     assert run(runtime, program, "assert", "y").returncode == 0
@@ -101,10 +98,9 @@ def test_an_interrupt_ends_a_program_and_a_terminal_shows_how_far_it_is(words, h
     assert started.returncode == -signal.SIGINT
 
 
-def test_code_is_disassembled_once_for_a_kernel(native_build, rocm_runtime, hip_program, tmp_path):
+def test_code_is_disassembled_once_for_a_kernel(native_build, hip_runtime, hip_program, tmp_path):
     """Device libraries at -O0 are full of what is not offered; what was behind it was looked up anew."""
-    runtime = rocm_runtime(*FORKY)
-    program = hip_program("hip_services", runtime, level="-O0")
+    program = hip_program("hip_services", hip_runtime, level="-O0")
     emulator = native_build / "native" / "emu"
     for library in emulator.glob("librpl-emu-*.so"):
         (tmp_path / library.name).symlink_to(library)
@@ -112,7 +108,7 @@ def test_code_is_disassembled_once_for_a_kernel(native_build, rocm_runtime, hip_
     script = tmp_path / "rpl-emu"
     script.write_text(f'#!/bin/sh\nexec 3<&0\ntee {asked} <&3 | {emulator / "rpl-emu"} "$@" &\n')
     script.chmod(0o755)
-    libraries = runtime / "usr/lib/x86_64-linux-gnu"
+    libraries = hip_runtime / "usr/lib/x86_64-linux-gnu"
     preload = native_build / "native" / "softkfd" / "libsoftkfd.so"
     command = [libraries / "ld-linux-x86-64.so.2", "--library-path", libraries, "--preload", preload]
     log = tmp_path / "log"

@@ -96,10 +96,11 @@ def test_a_name_that_nothing_has_is_told_with_the_nearest(capture_scenario):
 
 
 def test_a_program_of_hip_is_taken_apart(isolated, hip_runtime, hip_program, rpl_cli):
-    """Pinned, registered, managed and device memory and a variable; a graph; other streams with slow work."""
+    """Pinned, registered, managed, device memory, a variable, memory in pieces; a graph; other streams."""
     ran = isolated(
         hip_runtime,
         hip_program("hip_capture", hip_runtime),
+        "vmm",
         kernel="demo::walk<int>",
         dispatch=1,
         faults="slow=20:add_in_place",

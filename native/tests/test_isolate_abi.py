@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param((), id="default"),
+        pytest.param(("--suite", "forky"), id="forky"),
         pytest.param(("--suite", "trixie"), id="trixie", marks=pytest.mark.long),
         pytest.param(("--suite", "experimental"), id="experimental", marks=pytest.mark.long),
     ],
