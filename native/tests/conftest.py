@@ -77,7 +77,7 @@ def rocm_runtime() -> Runtime:
 
 @pytest.fixture(scope="session")
 def hip_runtime(rocm_runtime: Runtime) -> Path:
-    """The default, HIP 6.4, not what it falls back to: ROCr, HIP, headers, bitcode in a root folder."""
+    """The default, HIP 6.4, and not its fallback: ROCr, HIP, headers and device bitcode in a root folder."""
     return rocm_runtime("--suite", "forky")
 
 
