@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.clang, pytest.mark.long, pytest.mark.timeout(900)]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EXAMPLE = EXAMPLES / "optimize" / "smooth.hip"
+TUNED = Path(__file__).parents[2] / "plugins" / "rpl_autotune" / "tests" / "autotune" / "blur.hip"
 #: Of examples/testbed, with small sizes.
 PROGRAMS = {
     "attention": "64",
@@ -68,6 +69,32 @@ def test_the_loop_runs_without_a_gpu_and_accepts_nothing(
     assert "#pragma unroll 4" in (tmp_path / "session" / told["modelled_source"]).read_text()
     assert sorted(path.name for path in tmp_path.glob("*.hip")) == ["smooth.hip"]
     assert source.read_bytes() == EXAMPLE.read_bytes()
+    assert run("ledger", "verify", "session").exit_code == 0
+
+
+def test_constants_are_searched_by_the_model(hip_command, monkeypatch, native_build, emulator, tmp_path):
+    """Launches follow the tile; one value computes something else, and the model can't accept any."""
+    del emulator
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(TUNED, tmp_path)
+    words = hip_command("{source}", "{output}")
+    subprocess.run([word.format(source="blur.hip", output="blur") for word in words], check=True)
+    monkeypatch.setenv("RPL_EMU_FOLDER", str(native_build))
+    options = ["--device", "gfx942-emu", "--metric", "modelled-issue-cycles", "--auto-approve", "--tune"]
+    options += ["--max-iters", "1", "--build", " ".join(words), "--output-file", "blur.out:f32"]
+    run = CommandLine(monkeypatch)
+    ran = run("optimize", "blur.hip", *options, "-o", "session", "./blur 2000")
+    told = json.loads((tmp_path / "session" / "optimize.json").read_text())
+    lines = [json.loads(line) for line in (tmp_path / "session" / "tuning.jsonl").read_text().splitlines()]
+    by_tile = {line["values"]["TILE"]: line for line in lines}
+    assert by_tile.keys() == {4, 8, 16, 32, 64}, ran.stderr
+    assert "other results" in by_tile[8]["problem"]
+    assert "4096 work-items" in by_tile[64]["problem"]
+    timed = {tile: line["value"] for tile, line in by_tile.items() if line["value"] is not None}
+    assert timed.keys() == {4, 16, 32}
+    # Per SIMD: a workgroup of 16 or 256 work-items has one wave on each, one of 1024 has four.
+    assert timed == {4: timed[16], 16: timed[16], 32: 4 * timed[16]}
+    assert told["accepted_source"] is None
     assert run("ledger", "verify", "session").exit_code == 0
 
 
