@@ -37,10 +37,6 @@ def _candidate_of(entry: OfferedCandidate | EditCandidate) -> EditCandidate:
     return entry if isinstance(entry, EditCandidate) else entry.candidate
 
 
-def _name_of(entry: OfferedCandidate | EditCandidate) -> str:
-    return "proposers" if isinstance(entry, EditCandidate) else entry.transformation
-
-
 class RankedProposer(Proposer):
     """Asks ``transformations`` (default: all that are installed, and the proposers that join).
 
@@ -102,7 +98,7 @@ class RankedProposer(Proposer):
         for rank, entry in sorted(self._entries(offers, request), key=lambda ranked: ranked[0]):
             candidate = _candidate_of(entry)
             key = candidate.alternatives or f"candidate {candidate.id}"
-            places.setdefault(_name_of(entry), {}).setdefault(key, []).append((rank, entry))
+            places.setdefault(self._name_of(entry), {}).setdefault(key, []).append((rank, entry))
         self._tell_plan(request, places)
         turns: list[tuple[int, tuple[object, ...], list[_Entry]]] = []
         for own in places.values():
@@ -128,6 +124,12 @@ class RankedProposer(Proposer):
                     waiting += [[other] for other in members[at + 1 :]]
                     break
         yield from costly
+
+    def _name_of(self, entry: OfferedCandidate | EditCandidate) -> str:
+        """Of the transformation, or of the proposer that joins."""
+        if isinstance(entry, EditCandidate):
+            return self._joined[entry.id].proposer.name
+        return entry.transformation
 
     def _tell_plan(self, request: ProposalRequest, places: dict[str, dict[str, list[_Entry]]]) -> None:
         """Once per kernel, before its first candidate: who takes turns, and what each may gain."""

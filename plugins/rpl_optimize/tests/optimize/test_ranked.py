@@ -208,6 +208,7 @@ def test_proposers_that_join_are_ranked_with_the_transformations():
     assert found[-1] == "weak says"
     assert len(found) > 2
     assert any("of junk" in note or "junk" in note for note in notes)
+    assert "  strong: 1 place; may gain up to 50.0% of the time" in notes, "the plan names who proposes"
     again = proposer.repair(offered, joining[0].proposer.answer, "it failed")
     assert again.summary == "strong repaired: it failed"
     assert proposer.repair(offered, Adds("a").propose(SOURCE)[0], "it failed") is None
