@@ -243,7 +243,8 @@ def _recorded(request: ProposalRequest, kernel: str, space: SearchSpace) -> Iter
 def _of_line(entry: Any, kernel: str, space: SearchSpace) -> tuple[int | None, TriedOut]:
     value, problem = entry["value"], entry["problem"]
     usable = isinstance(value, float) and 0 < value < float("inf")
-    if entry["kernel"] != kernel or (not usable and not isinstance(problem, str)):
+    fits = entry["kernel"] == kernel and isinstance(entry["values"], dict)
+    if not fits or (not usable and not isinstance(problem, str)):
         return None, TriedOut(None)
     outcome = TriedOut(value if usable else None, str(entry["unit"]), problem, built=bool(entry["built"]))
     return space.index_of(entry["values"]), outcome

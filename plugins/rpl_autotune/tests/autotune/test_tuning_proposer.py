@@ -143,6 +143,7 @@ def test_an_interrupted_search_goes_on(bench):
     assert json.loads(lines[0])["values"] == {"TILE": 16, "BLOCK": 256}
     # The last one is torn, others are of somebody else or say what can't be.
     strange = ['{"kernel": "other"}', "[]", '{"kernel": "k", "values": 1, "value": -1.0, "problem": null}']
+    strange += [json.dumps(json.loads(lines[0]) | {"values": values}) for values in ([1], None, {"TILE": []})]
     record.write_text("\n".join([*lines[:-1], *strange, lines[-1][:20]]) + "\n")
     bench.ran.clear()
     again = TuningProposer().propose(bench.request(tune_budget=8))
