@@ -226,7 +226,7 @@ def test_the_replayer_passes_with_sanitizers(capture_scenario, replay, sanitized
     words = ("--iterations", "4", "--native-folder", str(folder))
     ran = replay(captured.capture, *words)
     assert (ran.exit_code, ran.document["reproduced"]) == (0, True), ran.stderr
-    ran = replay(captured.capture, *words, faults="map=4")
+    ran = replay(captured.capture, *words, faults="map=6")
     assert (ran.exit_code, ran.kind) == (1, "map_failed"), ran.stderr
 
 

@@ -219,7 +219,7 @@ def test_a_process_that_always_lies_in_the_way_says_so(in_place, replay, tmp_pat
     [
         ("reserve=refuse", 1, "reserve_failed"),
         ("reserve=relocate", 3, "relocated"),
-        ("map=4", 1, "map_failed"),
+        ("map=6", 1, "map_failed"),
         ("copy=1", 1, "copy_failed"),
         ("version=14", 6, "no_virtual_memory"),
         ("slow=60000:add_in_place", 124, "time_limit"),
@@ -232,10 +232,9 @@ def test_what_fails_is_told_by_kind(in_place, replay, faults, code, kind):
     assert "Next:" in ran.stderr or "Likely cause:" in ran.stderr
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_one_deadline_holds_for_the_whole_replay(in_place, replay, number):
+def test_one_deadline_holds_for_the_whole_replay(in_place, replay):
     """A completion is lost while the runtime prepares: it waits for ever, inside of its own functions."""
-    ran = replay(in_place, "--kernel-timeout", "0.5", faults=f"lost={number}")
+    ran = replay(in_place, "--kernel-timeout", "0.5", faults="lost=1")
     assert (ran.exit_code, ran.kind) == (124, "time_limit"), ran.stderr
     assert "raise --kernel-timeout" in ran.stderr
     assert ran.document["reproduced"] is None

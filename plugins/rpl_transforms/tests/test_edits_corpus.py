@@ -51,6 +51,9 @@ class ProvesAnything(SourceReading):
     def macros(self):
         return frozenset()
 
+    def constants(self, kernel):
+        return ()
+
 
 @pytest.fixture
 def reading(rpl_require, tmp_path):
