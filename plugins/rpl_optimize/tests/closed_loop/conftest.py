@@ -35,6 +35,7 @@ _LOOP = "    for (int k = 0; k < taps; ++k) {\n"
 _SPILL = "    float kept[600];\n    for (int k = 0; k < 600; ++k) kept[(k * taps) % 600] = in[i] + k;\n"
 _EDITS = {
     "does not build": ("smooth", "weights[k] * in", "missing[k] * in"),
+    "does not build either": ("smooth", "weights[k] * in", "absent[k] * in"),
     "spills": (
         "smooth",
         "    float sum = 0.0f;\n",

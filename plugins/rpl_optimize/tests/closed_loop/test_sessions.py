@@ -96,7 +96,7 @@ def test_a_kernel_that_is_not_worth_it(loop) -> None:
 
 
 def test_patience_ends_it_and_nothing_left_ends_it_too(loop) -> None:
-    loop.script("does not build", "wrong results", "spills")
+    loop.script("does not build", "does not build either", "faster")
     loop("--patience", "2", "--max-iters", "9", *loop.CHECKED).assert_exit(1)
     assert loop.document()["termination_reason"] == "no_improvement"
     assert len(loop.document()["candidates"]) == 2
