@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -121,7 +122,8 @@ def test_a_program_of_the_testbed_is_optimized(
     assert told["accepted_source"] is None
     if not told["candidates"]:
         assert ran.exit_code == 1, ran.stderr
-        assert "ranked: nothing to try for " in ran.stderr
+        # Or the only kernel that is worth it is the runtime's own: HIP 6.4 copies by one.
+        assert re.search("ranked: nothing to (?:try for|change in __amd_rocclr_)", ran.stderr), ran.stderr
         return
     (found,) = told["candidates"]
     verdict = found["judgement"]["verdict"]
