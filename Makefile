@@ -16,7 +16,7 @@ demo: $(RUNNABLE)         ## set up what running needs; build, profile and repla
 	@$(BIN)/python tools/demo.py
 
 test: check native        ## set up, lint, type-check and run the tests: under ten minutes on two cores
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not long"  # a quarter of the time they wait for processes
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long"
 
 test-long: $(STAMP) native ## the tests that take long: wheels, fresh environments, sessions that are struck
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m long --durations=25 native tests plugins  # the longest first

@@ -47,9 +47,9 @@ TYPED = ("FMA_F64", "ADD_F64", "MUL_F64", "FMA_F32", "ADD_F32", "MUL_F32", "INT3
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def native():
-    """The build of the checkout, unless another one is named."""
+    """The build of the checkout, unless another one is named; modules behind find none in the environment."""
     from rpl_testkit.requirements import absent
 
     folder = Path(os.environ.get("RPL_EMU_FOLDER") or ROOT / "build")
@@ -114,7 +114,7 @@ def modelled(kernel, code, kernels_of_code, **model):
     return {**own, **shape, "lds_bytes": kernels_of_code[symbol].lds_bytes, **model}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def built(tmp_path_factory, native):
     """The real code object, and what the stand-in is told of its kernels."""
     from importlib.resources import files
@@ -128,7 +128,7 @@ def built(tmp_path_factory, native):
     ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def built_gemm(tmp_path_factory, native):
     """The same of the testbed's gemm."""
     code, symbols = compiled(tmp_path_factory.mktemp("gemm"), ROOT / "examples" / "testbed" / "gemm.hip")
