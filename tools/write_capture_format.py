@@ -488,21 +488,13 @@ def _layout_module() -> Iterator[str]:
 
 def _records_module() -> Iterator[str]:
     bounds = (
-        "Address",
-        "Count",
-        "Digest",
-        "KernargSize",
-        "LARGEST_COUNT",
-        "Name",
-        "Part",
-        "Placed",
-        "Positive",
+        *("LARGEST_COUNT", "Address", "Count", "Digest", "KernargSize", "Name", "Part", "Placed", "Positive"),
+        *("Size", "Triple", "VariableFile", "Versioned"),
     )
     yield from ('"""The JSON documents of a capture, as they are read.', "", _GENERATED, '"""')
     yield from ("", "from __future__ import annotations", "", "from typing import Annotated, Literal", "")
     yield from ("from pydantic import FailFast, Field", "", "from rpl_vmreplay.capture.bounds import (")
-    names = {*bounds, "Size", "Triple", "VariableFile", "Versioned"}
-    yield from (f"    {name}," for name in sorted(names, key=lambda name: (not name.isupper(), name)))
+    yield from (f"    {name}," for name in bounds)
     yield ")"
     yield f"from rpl_vmreplay.capture.layout import {', '.join(sorted(CHOICES))}"
     for one in RECORDS:

@@ -29,6 +29,8 @@ from rpl_optimize.contracts.optimize import (
 Sha256 = str
 #: Directories of recordings, relative to the session's, with a hash over all that they hold.
 Recordings = dict[str, Sha256]
+#: How far an edit of constants reaches: device code only, or launches, so that the host's code changes too.
+RetunedName = Literal["device", "launches"]
 PlannedStage = Literal["kernel_alone", "measurement", "remeasurement", "placement"]
 
 
@@ -111,7 +113,7 @@ class ProposedData(Part):
     transformation: str | None = None
     workgroup_limit: int | None = None
     lds_growth: int | None = None
-    retuned: Literal["device", "launches"] | None = None
+    retuned: RetunedName | None = None
     expected_gain: tuple[float, float] | None = None
     rests_on: dict[str, float | int | str | None] = Field(default_factory=dict)
     records: dict[str, GrowingPart] = Field(default_factory=dict)

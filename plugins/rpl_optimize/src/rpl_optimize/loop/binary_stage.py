@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.profile import ProfileDocument
     from rpl_core.model.recording import Recording
     from rpl_optimize.build.builders import BuiltProgram
-    from rpl_optimize.loop.proposing import RetunedName
+    from rpl_optimize.contracts.ledger import RetunedName
 
 COOPERATION = "binary-cooperation"
 #: What no comparison of two builds may leave out.

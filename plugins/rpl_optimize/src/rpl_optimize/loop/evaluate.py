@@ -69,10 +69,6 @@ class Trial:
     def directory(self) -> Path:
         return self.built.proposed.directory
 
-    @property
-    def changes_launches(self) -> bool:
-        return self.built.proposed.retuned == "launches"
-
 
 @frozen(eq=False)
 class Evaluation:
@@ -126,7 +122,7 @@ class Evaluation:
         )
         # Other launches of the same machine code are another program.
         known = guard_new_code(
-            trial.built.proposed.sha256 if trial.changes_launches else trial.build.code_sha256,
+            trial.built.proposed.sha256 if trial.built.proposed.changes_launches else trial.build.code_sha256,
             trial.known_code,
         )
         guards = (known, *_host_code(trial.build), *guards)
@@ -139,7 +135,7 @@ class Evaluation:
         promised = trial.built.proposed.candidate.workgroup_limit
         if promised is None:
             return None
-        if trial.changes_launches:  # the judge looked at all launches of the edited source
+        if trial.built.proposed.changes_launches:  # the judge looked at all launches of the edited source
             return LaunchLimit(promised, promised, "launch of the edited source")
         readers = self.tools.host.catalog.readers().contributions
         recording = load_recording((trial.baseline.profile_directory,), readers)
@@ -171,7 +167,7 @@ class Evaluation:
             trial.build,
             self.request.command,
             trial.host,
-            same_launches=not trial.changes_launches,
+            same_launches=not trial.built.proposed.changes_launches,
         )
 
     def _go_on(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:
@@ -292,7 +288,7 @@ class Evaluation:
             self._shifted_bases[key] = self.tools.builder.build(shifted, directory / "base", trial.host)
         base = self._shifted_bases[key]
         moved = self.tools.builder.padded(text, padding)
-        host = None if trial.changes_launches else trial.host
+        host = None if trial.built.proposed.changes_launches else trial.host
         new = self.tools.builder.build(moved, directory / "new", host)
         for plain, built in ((trial.baseline.build, base), (trial.build, new)):
             if isinstance(built, BuildFailure):

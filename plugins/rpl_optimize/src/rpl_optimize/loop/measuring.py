@@ -297,7 +297,8 @@ def _unmeasured(trial: Trial, problem: str) -> MeasurementPart:
 
 # Candidates by a figure of a model, on devices that measure nothing (``--metric``).
 
-_CANDIDATE_FAILED = (ApplicationError, TimeLimitError, BadDataError)
+#: What a candidate can do wrong; what else goes wrong ends the session.
+CANDIDATE_FAILED = (ApplicationError, TimeLimitError, BadDataError)
 
 
 @frozen(eq=False)
@@ -330,7 +331,7 @@ class ModelStage:
         told = told.model_copy(update={"base": base.value, "base_launches": base.launches})
         try:
             new = self.value(kernel, trial.build, fresh(directory, "new"))
-        except _CANDIDATE_FAILED as error:
+        except CANDIDATE_FAILED as error:
             problem = f"the candidate failed: {error.fact}"
             return told.model_copy(update={"problem": problem, "candidate_failed": True})
         costless = None if base.value > 0 else f"the unchanged kernel costs nothing by {metric.name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -15,6 +15,7 @@ from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.process.storage import make_directory
 from rpl_core.values import frozen
 from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder, build_reproducibly
+from rpl_optimize.contracts.ledger import RetunedName
 from rpl_optimize.contracts.optimize import BuildPart, GuardPart
 from rpl_optimize.interfaces.declared_change import TUNED_CONSTANTS, DeclaredChange, TunedConstants
 from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 _MOST_REPAIRS = 5
 
 
-#: How far an edit of constants reaches: device code only, or launches, so that the host's code changes too.
-RetunedName = Literal["device", "launches"]
 #: What constants may add to static LDS (chosen): what a workgroup does not have does not build.
 _MOST_LDS_BYTES = 64 << 10
 
@@ -57,6 +56,11 @@ class Proposed:
     transformation: str | None = None
     source: Path | None = None
     retuned: RetunedName | None = None
+
+    @property
+    def changes_launches(self) -> bool:
+        """The host's code is its own, too."""
+        return self.retuned == "launches"
 
     @property
     def refused(self) -> str | None:
@@ -131,7 +135,7 @@ class ProposalStage:
             proposed.text,
             fresh(proposed.directory, "build"),
             root=self.root,
-            original=None if proposed.retuned == "launches" else self.original,
+            original=None if proposed.changes_launches else self.original,
         )
         self.record_build(proposed, built.part)
         return Built(proposed, built.build, built.part)

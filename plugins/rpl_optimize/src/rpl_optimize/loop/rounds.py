@@ -450,9 +450,7 @@ class OptimizeLoop:
         assert built.part is not None
         assert built.proposed.text is not None
         self._records.accepted(candidate)
-        self._state.text = built.proposed.text
-        if built.proposed.retuned == "launches":
-            self._state.host = self._state.text
+        self._state.take(built.proposed.text, built.proposed.retuned)
         self._state.add(candidate, accepted=True)
         self._write(candidate.number)
         self._tools.step(f"candidate {candidate.number}: profile of the accepted version")

@@ -20,6 +20,7 @@ from rpl_optimize.contracts.ledger import (
     JudgedData,
     PlannedData,
     ProposedData,
+    RetunedName,
     RolledBackData,
     SessionStartedData,
     WrittenData,
@@ -64,6 +65,12 @@ class LoopState:
     candidates: list[CandidatePart] = attrs.field(factory=list)
     attempts: dict[str, list[Attempt]] = attrs.field(factory=dict)
     shifts: list[str] = attrs.field(factory=list)
+
+    def take(self, text: bytes, retuned: RetunedName | None) -> None:
+        """An accepted source is the one to beat."""
+        self.text = text
+        if retuned == "launches":
+            self.host = text
 
     def add(self, candidate: CandidatePart, *, accepted: bool) -> None:
         """Count a judged candidate and remember it for the proposer."""
@@ -295,9 +302,7 @@ class Folding:
         text = self._source_of(proposed)
         if text is None:
             raise BadDataError(f"the ledger accepts candidate {data.candidate}, which has no source")
-        self._resumed.state.text = text
-        if proposed.retuned == "launches":
-            self._resumed.state.host = text
+        self._resumed.state.take(text, proposed.retuned)
         self._write = data.candidate
         self._decide(self._judgement(), data)
 

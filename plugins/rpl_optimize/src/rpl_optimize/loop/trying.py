@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.errors import ApplicationError, BadDataError, TimeLimitError
 from rpl_core.values import frozen
 from rpl_optimize.equivalence.stage import EquivalenceSubject
 from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.interfaces.proposer import ProposalRequest, TriedOut
 from rpl_optimize.interfaces.transformation import EditCandidate
 from rpl_optimize.loop.baseline import profile_baseline
+from rpl_optimize.loop.measuring import CANDIDATE_FAILED
 from rpl_optimize.session_layout import TRIED, fresh
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from rpl_optimize.loop.measuring import ModelStage
     from rpl_optimize.loop.proposing import ProposalStage
     from rpl_optimize.loop.request import OptimizeRequest, Tools
-
-#: What a candidate can do wrong; what else goes wrong ends the session.
-_CANDIDATE_FAILED = (ApplicationError, TimeLimitError, BadDataError)
 
 
 @frozen(eq=False)
@@ -61,7 +58,7 @@ class Tryout:
         directory.mkdir(parents=True)
         try:
             found = self._run(candidate, runs, proposal, directory)
-        except _CANDIDATE_FAILED as error:
+        except CANDIDATE_FAILED as error:
             found = TriedOut(None, problem=error.fact)
         finally:
             shutil.rmtree(directory, ignore_errors=True)

@@ -34,12 +34,10 @@ from rpl_optimize.source_meaning.functions import DROPPED, FUNCTIONS, canonical,
 from rpl_optimize.source_meaning.launches import launches_of
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Original, OwnDeclaration, Unit, read
-from rpl_optimize.source_meaning.value_ranges import Parents, below, offset_of
+from rpl_optimize.source_meaning.value_ranges import MOST_WORK_ITEMS, Parents, below, offset_of
 
 __all__ = ["Retuned", "constants_of", "judge_constants"]
 
-#: HIP, "hipDeviceProp_t": a workgroup has at most so many work-items.
-MOST_WORK_ITEMS = 1024
 #: Larger numbers are sizes of problems rather than of tiles and blocks (chosen).
 _LARGEST = 4096
 #: Smaller ones are too common to say that two of them belong together (chosen).

@@ -8,7 +8,14 @@ from rpl_core.values import frozen
 from rpl_optimize.source_meaning.functions import FUNCTIONS, children, type_name
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Unit
-from rpl_optimize.source_meaning.value_ranges import Parents, Range, ValueRanges, below, offset_of
+from rpl_optimize.source_meaning.value_ranges import (
+    MOST_WORK_ITEMS,
+    Parents,
+    Range,
+    ValueRanges,
+    below,
+    offset_of,
+)
 
 Block = tuple[int, int, int]
 
@@ -20,8 +27,6 @@ _WRAPPED = frozenset(
     )
 )
 _MADE = frozenset(("CXXConstructExpr", "CXXTemporaryObjectExpr"))
-#: What an axis has at most (HIP, "hipDeviceProp_t"). A larger bound is that of a type, not of a launch.
-_MOST_WORK_ITEMS = 1024
 
 
 @frozen
@@ -135,4 +140,5 @@ def _default(node: Node) -> Node:
 
 
 def _size(found: Range) -> int | None:
-    return found[1] if found[0] >= 0 and found[1] <= _MOST_WORK_ITEMS else None
+    # A larger bound is that of a type, not of a launch.
+    return found[1] if found[0] >= 0 and found[1] <= MOST_WORK_ITEMS else None

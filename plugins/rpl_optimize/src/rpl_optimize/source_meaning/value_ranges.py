@@ -26,8 +26,8 @@ _CASTS = frozenset(("ImplicitCastExpr", "CStyleCastExpr", "CXXStaticCastExpr", "
 _UP, _DOWN = frozenset(("++", "+=")), frozenset(("--", "-=", ">>=", "/="))
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 _WORK_ITEM = re.compile(rb"threadIdx\s*\.\s*([xyz])")
-#: What a workgroup has at most (HIP, "Launch bounds").
-_MOST_WORK_ITEMS = 1024
+#: What a workgroup, and so each of its axes, has at most (HIP, "Launch bounds" and "hipDeviceProp_t").
+MOST_WORK_ITEMS = 1024
 #: A chain of variables made of each other is followed so far.
 _DEEPEST = 40
 
@@ -126,7 +126,7 @@ class ValueRanges:
         if any(one.get("referencedDecl", {}).get("id") in self._declared for one, _ in below(node)):
             return None
         axis = b"xyz".index(word[1])
-        most = _MOST_WORK_ITEMS
+        most = MOST_WORK_ITEMS
         for attribute in children(self.function):
             if attribute.get("kind") in {"CUDALaunchBoundsAttr", "AMDGPUFlatWorkGroupSizeAttr"}:
                 index = 0 if attribute["kind"] == "CUDALaunchBoundsAttr" else 1
