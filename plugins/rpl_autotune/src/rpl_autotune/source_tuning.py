@@ -63,6 +63,7 @@ class TuningProposer(Proposer):
 
     name = "tune"
     summary = "Search constants of the source and launches that follow them (--tune), and propose the best."
+    asked_by = (TUNE,)
 
     _found: dict[tuple[Path | None, str], _Found | None] = attrs.field(factory=dict, init=False)
 
