@@ -46,6 +46,10 @@ class Constant:
 
     Bytes ``[begin, end)`` of the source are its digits, in ``line``. ``refused`` says why it can't be tuned;
     ``changes_launches``: the host takes launches from it, and nothing else.
+
+    ``block.x``, ``block.y`` and ``block.z`` are block sizes without a name, as in
+    ``kernel<<<(n + 255) / 256, 256>>>``. ``others`` are the further places of such a one: begin and end of
+    the digits, and by how much the number is less there.
     """
 
     name: str
@@ -55,6 +59,12 @@ class Constant:
     value: int
     changes_launches: bool = False
     refused: str | None = None
+    others: tuple[tuple[int, int, int], ...] = ()
+
+    def written(self, value: int) -> tuple[tuple[int, int, bytes], ...]:
+        """What the source says with another value: bytes ``[begin, end)`` and the digits in their place."""
+        places = ((self.begin, self.end, 0), *self.others)
+        return tuple((begin, end, b"%d" % (value - less)) for begin, end, less in places)
 
 
 class SourceReading(ABC):
