@@ -19,7 +19,16 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from rpl_optimize.interfaces.transformation import GuardVerdict
 
-__all__ = ["Constant", "Launch", "SourceReading", "Store"]
+__all__ = [
+    "BlockWork",
+    "Constant",
+    "ElementStore",
+    "ElementWork",
+    "Launch",
+    "SourceReading",
+    "Span",
+    "Store",
+]
 
 
 @frozen
@@ -38,6 +47,60 @@ class Store:
     target_end: int
     value_begin: int
     end: int
+
+
+@frozen
+class Span:
+    """Bytes ``[begin, end)`` of the source."""
+
+    begin: int
+    end: int
+
+    def of(self, text: bytes) -> bytes:
+        return text[self.begin : self.end]
+
+
+@frozen
+class BlockWork:
+    """A kernel whose blocks do their work each for itself.
+
+    ``body`` includes its braces; ``blocks`` are the places of ``blockIdx.x`` in it, ``returns`` those of the
+    word ``return``, none of them inside of a loop.
+    """
+
+    body: Span
+    blocks: tuple[Span, ...]
+    returns: tuple[Span, ...]
+
+
+@frozen
+class ElementStore:
+    """``POINTER[INDEX] = VALUE``, of a number of so many bytes."""
+
+    pointer: str
+    target: Span
+    value: Span
+    element_bytes: int
+
+
+@frozen
+class ElementWork:
+    """A kernel that stores elements at the index of its work-item in the grid, and does nothing else.
+
+    ``index`` is the variable that holds ``blockIdx.x * blockDim.x + threadIdx.x``; ``only_subscripts`` says
+    that the work uses it under subscripts alone. ``condition`` compares it with one number for all: where it
+    holds (``condition_holds``; else fails) the work is done, and for any smaller index, too. ``declarations``
+    are the work's own variables, in front of its one store then.
+    """
+
+    body: Span
+    index: str
+    index_type: str
+    only_subscripts: bool
+    condition: Span | None
+    condition_holds: bool
+    declarations: tuple[Span, ...]
+    stores: tuple[ElementStore, ...]
 
 
 @frozen
@@ -108,6 +171,21 @@ class SourceReading(ABC):
         Each is a statement ``PARAMETER[INDEX] = VALUE`` to a number, and the kernel does nothing else with
         that pointer parameter, in no instance of a template. What stores the same is
         ``__builtin_nontemporal_store(VALUE, &PARAMETER[INDEX])``.
+        """
+
+    @abstractmethod
+    def block_work(self, kernel: str) -> BlockWork | str:
+        """Where a kernel names its block, if one block can do the work of several in turn, or why it can't.
+
+        In every instance of a template: nothing is shared or kept, no parameter changes, and whoever is
+        called is looked into and asks for no index of its own. That it waits for nobody the judge says.
+        """
+
+    @abstractmethod
+    def element_work(self, kernel: str) -> ElementWork | str:
+        """The parts of a kernel that stores ``P[i] = VALUE`` for its own ``i`` alone, or why it is none.
+
+        As ``block_work``; and of what it stores to it reads no other element.
         """
 
     @abstractmethod

@@ -34,8 +34,9 @@ from rpl_optimize.source_meaning.functions import DROPPED, FUNCTIONS, canonical,
 from rpl_optimize.source_meaning.launches import called_name, launches_of
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Original, OwnDeclaration, Unit, read
-from rpl_optimize.source_meaning.unnamed_blocks import block_obstacle, numbers_in, unnamed_blocks, value_of
+from rpl_optimize.source_meaning.unnamed_blocks import block_obstacle, unnamed_blocks
 from rpl_optimize.source_meaning.value_ranges import MOST_WORK_ITEMS, Parents, below, offset_of
+from rpl_optimize.source_meaning.words import numbers_in, value_of
 
 __all__ = ["Retuned", "constants_of", "judge_constants"]
 

@@ -8,7 +8,6 @@ same function or by a ``constexpr`` function that does.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from enum import Enum
@@ -22,17 +21,12 @@ from rpl_optimize.source_meaning.launches import MADE, LaunchCall, launch_calls,
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Unit
 from rpl_optimize.source_meaning.value_ranges import below, offset_of, plain
+from rpl_optimize.source_meaning.words import numbers_in, value_of
 
-__all__ = ["block_obstacle", "numbers_in", "unnamed_blocks", "value_of"]
+__all__ = ["block_obstacle", "unnamed_blocks"]
 
 #: Smaller numbers say too many other things (chosen; ``constants`` has the same).
 _SMALLEST = 8
-_TOKENS = re.compile(
-    rb"//[^\n]*|/\*.*?\*/"
-    rb'|"(?:\\.|[^"\\\n])*"' + rb"|'(?:\\.|[^'\\\n])*'"
-    rb"|[A-Za-z_]\w*|(?P<number>\.?\d(?:[eEpP][+-]|'\w|[\w.])*)",
-    re.DOTALL,
-)
 _RAW = re.compile(rb'R"')
 _PLAIN = re.compile(rb"([1-9]\d*)[uUlL]*")
 #: Directives whose numbers no tree shows.
@@ -94,27 +88,6 @@ def _constant(text: bytes, name: str, value: int, at: int) -> Constant:
         return Constant(name, line, at, at, value, refused=what)
     others = tuple(place for place in places if place is not main)
     return Constant(name, line, main[0], main[1], value, refused=refused, others=others)
-
-
-def numbers_in(text: bytes) -> Iterator[tuple[int, bytes]]:
-    """Each number that is written in a source, and where; not those in comments, strings and names."""
-    for match in _TOKENS.finditer(text):
-        if match["number"] is not None:
-            yield match.start(), match["number"]
-
-
-def value_of(number: bytes) -> float:
-    """The value of a number as C++ writes it; a word that is none is not a number."""
-    digits = number.replace(b"'", b"").decode("ascii", "replace").lower()
-    octal = re.fullmatch(r"0[0-7]+[ulz]*", digits) is not None
-    try:
-        return int(digits.rstrip("ulz"), 8 if octal else 0)
-    except ValueError:
-        pass
-    try:
-        return float.fromhex(digits) if digits.startswith("0x") else float(digits.rstrip("fl"))
-    except ValueError:
-        return math.nan
 
 
 # Whether a launch's grid gets smaller as its block gets larger.
