@@ -64,11 +64,9 @@ ELEMENTS_HOSTILE = {
     "asks elsewhere": f"{_I} if (i < n) out[i] = own(in);",
     "loop": f"{_I} for (; i < n; i += 64) out[i] = in[i];",
     "variables and two stores": f"{_I} if (i < n) {{ float a = out[i]; out[i] = 1; more[i] = a; }}",
-    "macro": f"#define GUARD i < n\n  {_I} if (GUARD) out[i] = in[i];",
+    "macro": f"{_I} if (GUARD) out[i] = in[i];",
     "directive": f"{_I}\n#if 1\n  if (i < n) out[i] = in[i];\n#endif\n",
     "small elements": f"{_I} char* c = (char*)out; if (i < n) c[i] = 1;",
-    "name that is taken": f"{_I} int rpl_k = 3; if (i < n) out[i] = rpl_k;",
-    "volatile": f"{_I} if (i < n) out[i] = ((volatile const float*)in)[n];",
     "shared": f"{_I} __shared__ float t[4]; if (i < n) out[i] = t[0];",
 }
 BLOCKS_HARMLESS = {
@@ -86,6 +84,7 @@ BLOCKS_HOSTILE = {
     "pointer changes": "out += blockIdx.x * blockDim.x; out[threadIdx.x] = 1;",
     "parameter by reference": f"{_I} int& m = n; m -= 1; if (i < n) out[i] = 1;",
     "address of a parameter": f"{_I} int* m = &n; *m -= 1; if (i < n) out[i] = 1;",
+    "array in a parameter": f"{_I} rows.of[0] += i; out[i] = rows.of[0];",
     "returns from a loop": f"{_I} for (int k = 0; k < 4; ++k) {{ if (i == k) return; out[i] += k; }}",
     "returns from a switch": f"{_I} switch (i) {{ case 1: return; }} out[i] = 1;",
     "knows the grid": f"{_I} for (; i < n; i += gridDim.x * blockDim.x) out[i] = in[i];",
@@ -97,18 +96,19 @@ BLOCKS_HOSTILE = {
     "goto": f"{_I} if (i >= n) goto end; out[i] = 1; end: return;",
     "lambda": f"{_I} auto f = [&] {{ return i; }}; out[i] = f();",
     "of the file": f"{_I} kept += 1; out[i] = kept;",
-    "name that is taken": f"{_I} int rpl_block = 1; out[i] = rpl_block;",
 }
 #: These only the judge refuses: what work-items do together stands under other statements then.
-BLOCKS_TOGETHER = {
+TOGETHER = {
     "atomic": f"{_I} if (i < n) __hip_atomic_fetch_add(out, in[i], __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);",
     "volatile": f"{_I} if (i < n) out[i] = ((volatile const float*)in)[n];",
 }
-_HELPERS = """__device__ float kept;
+_HELPERS = """#define GUARD i < n
+struct Rows { float of[4]; };
+__device__ float kept;
 __device__ float twice(float a, float b) { return a + 2 * b; }
 __device__ float own(const float* p) { return p[blockIdx.x]; }
 """
-_HEAD = "(float* out, float* more, const float* in, int n)"
+_HEAD = "(float* out, float* more, const float* in, int n, Rows rows)"
 
 
 def _text(bodies: dict[str, str]) -> str:
@@ -135,6 +135,9 @@ def _offered(transformation: Transformation, text: str, reading: CompilerReading
     return kernels
 
 
+_PROVEN = {"wide-elements": "element", "coarsening": "block"}
+
+
 @pytest.mark.parametrize(
     ("transformation", "hostile"),
     [(WideElements(), ELEMENTS_HOSTILE), (Coarsening(), BLOCKS_HOSTILE)],
@@ -145,9 +148,14 @@ def test_hostile_kernels_are_refused(rpl_require, tmp_path, transformation, host
     offered = _offered(transformation, text, _read(rpl_require, tmp_path, text))
     named = {what: offered[f"k{number}"] for number, what in enumerate(hostile)}
     assert {what for what, found in named.items() if any(one.allowed or one.edits for one in found)} == set()
-    reasons = {what: found[0].guards[0].reason for what, found in named.items()}
-    unseen = {what for what, reason in reasons.items() if "compiler sees no such" in reason}
-    assert unseen == set()
+    # Each for a reason of its own, none for what its neighbours in the file say.
+    against = {
+        what: [guard for guard in found[0].guards if not guard.passed] for what, found in named.items()
+    }
+    assert {guard.guard for guards in against.values() for guard in guards} == {
+        f"own-{_PROVEN[transformation.name]}"
+    }
+    assert not any(word in guards[0].reason for guards in against.values() for word in ("compile", "no such"))
 
 
 @pytest.mark.parametrize(
@@ -193,14 +201,30 @@ def test_harmless_twins_pass_the_judge(rpl_require, tmp_path, transformation, ha
 
 
 @pytest.mark.long
-def test_what_blocks_do_together_is_refused_by_the_judge(rpl_require, tmp_path):
-    text = _text(BLOCKS_TOGETHER)
+@pytest.mark.parametrize(
+    "transformation", [WideElements(), Coarsening()], ids=["wide-elements", "coarsening"]
+)
+def test_what_work_items_do_together_is_refused_by_the_judge(rpl_require, tmp_path, transformation):
+    text = _text(TOGETHER)
     reading = _read(rpl_require, tmp_path, text)
     judge = MeaningJudge(reading.front_end, text.encode())
-    for found in _offered(Coarsening(), text, reading).values():
-        meaning = judge.judge(apply_edits(text.encode(), found[0].edits), found[0].declares)
+    found = [one for several in _offered(transformation, text, reading).values() for one in several]
+    assert any(one.allowed for one in found)
+    for one in found:
+        meaning = judge.judge(apply_edits(text.encode(), one.edits), one.declares)
         refused = {verdict.guard for verdict in meaning.verdicts if not verdict.passed}
-        assert not found[0].allowed or "cooperation" in refused
+        assert not one.allowed or "cooperation" in refused
+
+
+@pytest.mark.parametrize(
+    ("transformation", "name"),
+    [(WideElements(), "rpl_k"), (Coarsening(), "rpl_block")],
+    ids=["wide-elements", "coarsening"],
+)
+def test_a_name_that_is_taken_refuses(rpl_require, tmp_path, transformation, name):
+    text = _text({"": f"{_I} if (i < n) {{ const float {name} = 3; out[i] = {name}; }}"})
+    for one in _offered(transformation, text, _read(rpl_require, tmp_path, text))["k0"]:
+        assert [guard.guard for guard in one.guards if not guard.passed] == ["names-free"]
 
 
 def test_accesses_become_wide(rpl_require, tmp_path):
@@ -244,7 +268,7 @@ def _results(compiler: Path, text: str, folder: Path, kernels: int) -> list[str]
 #define __device__ static
 static struct {{ unsigned x, y, z; }} blockIdx, blockDim, threadIdx, gridDim;
 {text.replace("#include <hip/hip_runtime.h>", "")}
-static void run(void (*kernel)(float*, float*, const float*, int)) {{
+static void run(void (*kernel)(float*, float*, const float*, int, Rows)) {{
   unsigned long seen = 14695981039346656037ul;
   for (unsigned grid = 1; grid < 10; ++grid)
     for (unsigned block = 3; block < 9; block += 5)
@@ -255,7 +279,7 @@ static void run(void (*kernel)(float*, float*, const float*, int)) {{
         for (unsigned b = grid; b-- > 0;)
           for (unsigned t = 0; t < block; ++t) {{
             blockIdx.x = b; threadIdx.x = t;
-            kernel(out, more, in + 4, n);
+            kernel(out, more, in + 4, n, Rows());
           }}
         for (int i = 0; i < 512; ++i)
           seen = ((seen ^ (unsigned)(out[i] * 64)) * 1099511628211ul ^ (unsigned)(more[i] * 64)) * 1099511628211ul;

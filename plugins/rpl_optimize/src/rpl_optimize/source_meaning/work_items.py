@@ -132,7 +132,7 @@ class _Kernel:
     def _require_value(self, node: Node, parents: Parents) -> None:
         """No parameter changes, and no variable of the file is shared or written."""
         declared = node["referencedDecl"]
-        if declared.get("kind") == "ParmVarDecl" and not _is_read(parents):
+        if declared.get("kind") == "ParmVarDecl" and not _is_read(parents, array=False):
             raise _RefusedError(f"the parameter {declared.get('name')} may change")
         if declared.get("kind") != "VarDecl" or any(one.get("id") == declared["id"] for one, _ in self.nodes):
             return
@@ -177,15 +177,12 @@ def _is_kept(variable: Node, *, of_file: bool = False) -> bool:
     return "CUDASharedAttr" in attributes or (kept and not of_file)
 
 
-def _is_read(parents: Parents) -> bool:
-    """Whether a name stands for its value, or for that of a member of it."""
+def _is_read(parents: Parents, *, array: bool = True) -> bool:
+    """Whether a name stands for its value, or for that of a member of it; of an ``array`` for its place."""
     for parent in reversed(parents):
         if parent.get("kind") not in {"ParenExpr", "MemberExpr", "OpaqueValueExpr", "MSPropertyRefExpr"}:
-            return parent.get("castKind") in {
-                "LValueToRValue",
-                "FunctionToPointerDecay",
-                "ArrayToPointerDecay",
-            }
+            decays = parent.get("castKind") in {"FunctionToPointerDecay", "ArrayToPointerDecay"}
+            return parent.get("castKind") == "LValueToRValue" or (array and decays)
     return False
 
 
