@@ -62,7 +62,7 @@ class WideElements(KernelTransformation):
         )
         lines = "\n" * old.count(b"\n")  # those behind keep their numbers
         edits = (Edit(work.body.begin, work.body.end, f"{new[:-1]}{lines}}}".encode()),)
-        summary = f"do {count} neighbouring elements per work-item in {kernel.name}"
+        summary = f"do neighbouring elements {count} at a time in {kernel.name}"
         yield _candidate(kernel, kernel.name, summary, edits, guards)
 
     def evidence_of(self, facts: KernelFacts) -> Evidence:
