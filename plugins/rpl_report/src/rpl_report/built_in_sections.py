@@ -273,8 +273,8 @@ class SpeedOfLightSection(ReportSection):
 
     def text(self, request: SectionRequest) -> str | None:
         """The kernel with most time; `rpl explain` and the page have the others."""
-        from rpl_report.sections import AnsweredSection
-        from rpl_report.text.report import section_text
+        from rpl_report.documents import AnsweredSection
+        from rpl_report.text import section_text
 
         document = _document(request)
         drawn = (

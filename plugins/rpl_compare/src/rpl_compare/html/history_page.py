@@ -56,8 +56,7 @@ class Plot:
 
 def history_page(document: HistoryDocument, names: Mapping[str, str]) -> str:
     """``names`` says how kernels are called."""
-    from rpl_report.html.page import load_assets
-    from rpl_report.html.renderer import page_environment
+    from rpl_report.html.page import load_assets, page_environment
 
     items = sorted((*document.application, *document.kernels), key=lambda item: not item.steps)
     times = [time for item in items for time in item.values_ns if time is not None]

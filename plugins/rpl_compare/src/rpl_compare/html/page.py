@@ -50,8 +50,7 @@ def compare_page(
     form: str,
 ) -> str:
     """The whole page. ``recordings`` of BASE and NEW are analysed for their rooflines."""
-    from rpl_report.html.page import load_assets
-    from rpl_report.html.renderer import page_environment
+    from rpl_report.html.page import load_assets, page_environment
 
     names = document_names((*document.kernels, *document.only_base, *document.only_new), form)
     rooflines, colours, reason = _rooflines(recordings, host, names)
@@ -155,7 +154,7 @@ def _rooflines(
     recordings: Sequence[Recording], host: PluginHost, names: Mapping[str, str]
 ) -> tuple[tuple[Any, ...], Mapping[str, str], str | None]:
     """A view per side, the colours of kernels, or why there are none."""
-    from rpl_report.html.roofline.view import rooflines_of
+    from rpl_report.html.roofline import rooflines_of
 
     try:
         views, colours = rooflines_of([_documents(recording, host) for recording in recordings], names)

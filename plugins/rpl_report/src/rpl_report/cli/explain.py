@@ -75,8 +75,8 @@ def _lines(session: Session, documents: LazyDocuments, label: KernelAnalysis, sh
     from rpl_core.interfaces.renderer import SectionOf
     from rpl_core.interfaces.section import SectionRequest
     from rpl_core.text.safety import readable
-    from rpl_report.sections import explained_sections
-    from rpl_report.text.report import section_text
+    from rpl_report.documents import explained_sections
+    from rpl_report.text import section_text
 
     yield shown
     if shown != label.kernel:

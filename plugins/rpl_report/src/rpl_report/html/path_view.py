@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         SpeedupForecastPart,
         SymbolEdgePart,
     )
-    from rpl_report.html.kernel_identity import Colours, KernelNames
+    from rpl_report.html.figures import Colours, KernelNames
 
 _ON_PATH_SHOWN = 12
 _ROWS_SHOWN = 16

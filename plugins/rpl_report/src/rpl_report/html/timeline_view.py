@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import DTypeLike, NDArray
 
-    from rpl_report.html.kernel_identity import Colours, KernelNames
+    from rpl_report.html.figures import Colours, KernelNames
     from rpl_report.timeline.model import (
         BinLevel,
         KeptNodes,
