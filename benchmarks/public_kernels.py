@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rpl_codeobject.comparing import LaunchAssumption
-from rpl_codeobject.values import CodeObject
+from rpl_codeobject.kernel_code import CodeObject
 from rpl_core.model.architecture import Architecture
 from rpl_core.values import frozen
 from rpl_gfx942.plugin import rpl_device_models

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rpl_analysis.runtime.model import KernelTime
+    from rpl_codeobject.kernel_code import Kernel
     from rpl_codeobject.occupancy import Mode, UsedRegisters
-    from rpl_codeobject.values import Kernel
 
 
 class OccupancyAnalyzer(Analyzer):

@@ -12,7 +12,7 @@ from rpl_att.analysis.att_block import att_block
 from rpl_att.analysis.utilisation import busiest_target, mfma_utilisation
 from rpl_att.analyzer import FIGURES, kernel_figures
 from rpl_att.contract import AttPart
-from rpl_att.reduction.decoded_trace import read_decoded_trace
+from rpl_att.decoded_trace import read_decoded_trace
 from rpl_core.contracts.common import MetricDoc
 from rpl_core.model.origin import Exactness
 

@@ -13,7 +13,7 @@ from rpl_core.text.table import counted
 if TYPE_CHECKING:
     from rpl_codeobject.comparing import AbiDiff
     from rpl_codeobject.disassembly import IsaDiff
-    from rpl_codeobject.values import CodeObject
+    from rpl_codeobject.kernel_code import CodeObject
     from rpl_core.cli.output import Output
 
 _PATH = click.Path(path_type=Path)

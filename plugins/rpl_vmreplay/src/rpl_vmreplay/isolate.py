@@ -27,8 +27,7 @@ from rpl_core.process.storage import make_directory, storage_error
 from rpl_core.text.safety import readable
 from rpl_core.text.table import counted
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.files import doubts_of
-from rpl_vmreplay.capture.folder import open_capture
+from rpl_vmreplay.capture.folder import doubts_of, open_capture
 from rpl_vmreplay.capture.layout import DISPATCH, REGIONS, SENTINEL
 
 _EXTENDED = 1  # REG_EXTENDED of <regex.h>, the same in glibc and musl

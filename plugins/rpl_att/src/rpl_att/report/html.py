@@ -7,8 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from rpl_att.analysis.hot_spots import frames
-from rpl_att.analysis.next_step import hottest
 from rpl_att.contract import AttInstruction, AttPart, AttSourceLine, AttTimeline
+from rpl_att.instruction_class import hottest
 from rpl_att.report import shown_kernel
 from rpl_core.text.safety import readable
 from rpl_core.text.table import counted

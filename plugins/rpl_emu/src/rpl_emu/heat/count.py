@@ -13,8 +13,8 @@ from rpl_core.errors import RplError
 from rpl_core.files.atomic import write_atomic
 
 if TYPE_CHECKING:
+    from rpl_codeobject.kernel_code import CodeObject
     from rpl_codeobject.reading.debug_info import SourcePlace
-    from rpl_codeobject.values import CodeObject
     from rpl_emu.programs.launches import EmulatedLaunch
 
 

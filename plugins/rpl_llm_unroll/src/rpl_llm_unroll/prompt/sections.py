@@ -21,7 +21,7 @@ from rpl_transforms.evidence import hot_instructions
 
 if TYPE_CHECKING:
     from rpl_codeobject.disassembly import Instruction, MachineLoop
-    from rpl_codeobject.values import CodeObject
+    from rpl_codeobject.kernel_code import CodeObject
 
 
 _ROOFLINE, _LABEL = "Roofline", "Bottleneck"

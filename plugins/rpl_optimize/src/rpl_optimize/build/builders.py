@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_codeobject.values import CodeObject
+from rpl_codeobject.kernel_code import CodeObject
 from rpl_core.errors import MissingError, PluginError, RplError, UsageError
 from rpl_core.files.digest import sha256_of
 from rpl_core.model.value_checks import value_violation
@@ -112,7 +112,7 @@ class ProgramBuilder:
 
 def _looked_at(build: Build) -> BuiltProgram | BuildFailure:
     """The build with its device code; a failure where it is no program for a GPU."""
-    from rpl_codeobject.reading.exported import code_digest
+    from rpl_codeobject.reading.elf_file import code_digest
     from rpl_codeobject.reading.read import read_code_objects
 
     try:

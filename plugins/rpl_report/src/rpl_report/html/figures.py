@@ -1,4 +1,4 @@
-"""How figures and kernels look in HTML: units with prefixes, a dash for the unknown; names, ids and colours."""
+"""How figures and kernels look in HTML: units, a dash for the unknown; names, ids and colours of kernels."""
 
 from __future__ import annotations
 

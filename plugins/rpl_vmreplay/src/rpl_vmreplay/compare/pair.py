@@ -19,7 +19,7 @@ from rpl_vmreplay.interfaces.replayer import MemoryEdit, Replayer, ReplayRequest
 from rpl_vmreplay.replay.captured_code import takes_launch
 
 if TYPE_CHECKING:
-    from rpl_codeobject.values import CodeObject
+    from rpl_codeobject.kernel_code import CodeObject
 
 # Both are for the captured GPU, with the captured kernel, of one layout of arguments.
 
