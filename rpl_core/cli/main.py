@@ -89,7 +89,7 @@ class LazyGroup(click.Group):
             ) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from rpl_core.plugins.packages import command_groups
+        from rpl_core.plugins.entry_points import command_groups
 
         left = {name: self._short_help(ctx, name) for name in self.list_commands(ctx)}
         for title, names in {**command_groups(), "Commands": list(left)}.items():
@@ -170,7 +170,7 @@ def _first_line(place: LazyCommand) -> str:
 
 def _missing_command(name: str) -> click.Command | None:
     """A command that says what to install, where it is known who brings ``name``."""
-    from rpl_core.plugins.packages import provider_of
+    from rpl_core.plugins.entry_points import provider_of
 
     provider = provider_of("commands", name)
     if provider is None:
@@ -237,11 +237,11 @@ def _reporting(name: str, report: Callable[..., None], summary: str) -> click.Co
 #: Sub-command -> (module:attribute, one line for `rpl --help`). Nothing here is imported for the help.
 COMMANDS = {
     "profile": ("rpl_core.cli.profile:profile", "Record an application and analyse it."),
-    "analyze": ("rpl_core.cli.analyze:analyze", "Analyse recordings; nothing is executed."),
+    "analyze": ("rpl_core.cli.profile:analyze", "Analyse recordings; nothing is executed."),
     "plugins": ("rpl_core.cli.installation:plugins_group", "List plugins and what they contribute."),
     "doctor": ("rpl_core.cli.installation:doctor", "Tell what is installed, what is missing, what to do."),
-    "schema": ("rpl_core.cli.schema:schema", "Print the JSON schema of a document."),
-    "completion": ("rpl_core.cli.completion:completion", "Completion of values for bash, zsh and fish."),
+    "schema": ("rpl_core.cli.installation:schema", "Print the JSON schema of a document."),
+    "completion": ("rpl_core.cli.command_options:completion", "Completion of values for bash, zsh and fish."),
     "config": ("rpl_core.cli.installation:config_group", "Show settings and where they come from."),
 }
 

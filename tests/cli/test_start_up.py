@@ -92,7 +92,7 @@ ONE_THREAD = """
 import os
 from rpl_core.cli.process_start import import_numpy_alone
 from rpl_core.plugins.host import create_host
-from rpl_core.plugins.selection import PluginSelection
+from rpl_core.plugins.discovery import PluginSelection
 import_numpy_alone()
 import numpy
 print(len(os.listdir("/proc/self/task")), "OPENBLAS_NUM_THREADS" in os.environ)

@@ -16,8 +16,8 @@ import pytest
 from rpl_analysis.advice.rule_file import builtin_advice
 from rpl_core.cli.main import rpl
 from rpl_core.plugins import kinds
+from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import create_host
-from rpl_core.plugins.selection import PluginSelection
 
 ROOT = Path(__file__).parents[2]
 _META = metadata.distribution("rocm-perf-lab")
@@ -178,6 +178,6 @@ def test_what_a_device_alone_lacks_is_named_by_its_package(kind, name, package):
     brought = {entry.dist.name for entry in metadata.entry_points(group="rpl.packages") if entry.dist}
     needed = {re.split(r"[^a-z0-9-]", line)[0] for line in metadata.requires("rpl-gfx942") or ()}
     assert brought & needed
-    from rpl_core.plugins.packages import provider_of
+    from rpl_core.plugins.entry_points import provider_of
 
     assert provider_of(kind, name) == package

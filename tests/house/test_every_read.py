@@ -1,6 +1,6 @@
 """Every opening of a file in the product is known, with its bound.
 
-What comes from elsewhere goes through ``rpl_core.files.bounded`` and needs no line here. Any other opening
+What comes from elsewhere goes through ``rpl_core.files`` and needs no line here. Any other opening
 stands in ``OPENINGS`` with the reason why it ends: a bound by the name that it has in the same module, or
 whose file it is. A new opening, or one that is gone, fails.
 """
@@ -28,22 +28,24 @@ OWN = "written by this command or its child into a folder of its own"
 NAMED = "the user's own source or program, compared or copied as a whole"
 BLOCKS = "read block by block: memory has a bound, time is linear in the size of a regular file"
 WHOLE = "of a size that problems_of() compared with the capture's lists before"
-REASONS = {SYSTEM, INSTALLED, OWN, NAMED, BLOCKS, WHOLE}
+DOOR = "the door itself, through which the others go"
+REASONS = {SYSTEM, INSTALLED, OWN, NAMED, BLOCKS, WHOLE, DOOR}
 
 OPENINGS = {
     "rpl_core/cli/main.py:_first_line": INSTALLED,
     "rpl_core/cli/output.py:_bytes_read": SYSTEM,
     "rpl_core/cli/standard_output.py:discard_output": SYSTEM,
     "rpl_core/cli/standard_output.py:keep_for_results": SYSTEM,
-    "rpl_core/files/atomic.py:_replace": OWN,
-    "rpl_core/files/atomic.py:write_atomic": OWN,
-    "rpl_core/files/digest.py:sha256_of": BLOCKS,
-    "rpl_core/profiling/session.py:_overwrite": OWN,
+    "rpl_core/files.py:_replace": OWN,
+    "rpl_core/files.py:write_atomic": OWN,
+    "rpl_core/files.py:open_regular": DOOR,
+    "rpl_core/files.py:sha256_of": BLOCKS,
+    "rpl_core/profiling.py:_overwrite": OWN,
     "rpl_core/run_directory/analysed.py:_change_state": OWN,
     "rpl_core/plugins/entry_points.py:_entries": INSTALLED,
     "rpl_core/plugins/trial.py:_tried": SYSTEM,
-    "rpl_core/process/launch.py:_open_repeatable_stdin": SYSTEM,
-    "rpl_core/process/launch.py:_reopened": SYSTEM,
+    "rpl_core/process/runner.py:_open_repeatable_stdin": SYSTEM,
+    "rpl_core/process/runner.py:_reopened": SYSTEM,
     "rpl_core/process/output.py:LogFile.__init__": OWN,
     "rpl_core/process/supervision.py:MemoryGroup.exceeded": SYSTEM,
     "rpl_core/process/supervision.py:_groups_around": SYSTEM,
@@ -197,7 +199,7 @@ def _sources():
     """Of what users run: not the test kit, which reads what its author's own tests wrote."""
     plugins = [p / "src" for p in sorted((ROOT / "plugins").iterdir()) if p.name != "rpl_testkit"]
     for top in (ROOT / "rpl_core", *plugins, ROOT / "metapackage/src", ROOT / "native/python"):
-        yield from (path for path in sorted(top.rglob("*.py")) if path.name != "bounded.py")
+        yield from sorted(top.rglob("*.py"))
 
 
 def _openings(tree: ast.AST) -> set[str]:
@@ -228,7 +230,7 @@ def test_every_opening_of_a_file_is_listed_with_its_bound():
         if _SPELT.search(text := path.read_text(encoding="utf-8"))
         for place in _openings(ast.parse(text))
     }
-    assert found - set(OPENINGS) == set(), "read it through rpl_core.files.bounded, or say where its bound is"
+    assert found - set(OPENINGS) == set(), "read it through rpl_core.files, or say where its bound is"
     assert set(OPENINGS) - found == set(), "these openings are gone"
 
 

@@ -13,8 +13,8 @@ import pytest
 from rpl_core.cli.main import COMMANDS
 from rpl_core.interfaces.options import OptionForm
 from rpl_core.plugins import kinds, packages
+from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import create_host
-from rpl_core.plugins.selection import PluginSelection
 
 TABLE = json.loads((resources.files("rpl_amdgpu") / "packages.json").read_text(encoding="utf-8"))
 _META = metadata.distribution("rocm-perf-lab")

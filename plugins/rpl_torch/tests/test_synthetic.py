@@ -8,7 +8,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_testkit.kineto_writer import KinetoTrace
 from rpl_torch.analysis.collectives import bus_factor
 from rpl_torch.analysis.report import torch_report

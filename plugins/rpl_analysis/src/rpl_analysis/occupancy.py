@@ -27,7 +27,7 @@ from rpl_codeobject.occupancy import (
 )
 from rpl_core.errors import RplError
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
-from rpl_core.model.architecture import Architecture
+from rpl_core.model.device import Architecture
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analy
 from rpl_core.interfaces.document import DocumentContext, DocumentSection
 from rpl_core.interfaces.fact import Fact
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Metric, Origin
 
 if TYPE_CHECKING:
     from rpl_att.contract import AttPart

@@ -15,6 +15,7 @@ from rpl_att.options import DEEP_ANALYSIS, DEEP_TIMEOUT, DEEP_TOP, REMEDY, AttSe
 from rpl_att.reading.folder import TraceFolder, files_beside, is_raw_file
 from rpl_att.reading.wave_files import read_occupancy
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
+from rpl_core.files import make_directory
 from rpl_core.interfaces.collector import (
     CollectionPlan,
     Collector,
@@ -28,10 +29,9 @@ from rpl_core.interfaces.options import Options
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
 from rpl_core.process import ProcessRequest, ProcessResult, run_command
-from rpl_core.process.launch import require_program
 from rpl_core.process.outcome import ApplicationExitError, process_findings
-from rpl_core.process.storage import make_directory
-from rpl_core.text.table import counted
+from rpl_core.process.runner import require_program
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_rocprofv3.collector.passes import prepare_directory, with_directory
 from rpl_rocprofv3.collector.tool import profiling_environment, require_rocprofv3

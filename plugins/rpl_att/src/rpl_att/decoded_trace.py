@@ -38,7 +38,7 @@ from rpl_att.reading.wave_files import (
 )
 from rpl_att.reduction import ReducedWaves, reduce_waves
 from rpl_core.errors import BadDataError
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ import attrs
 import numpy as np
 
 from rpl_autotune.interfaces.strategy import Evaluated, random_draws
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_measure.rank_tests import signed_rank_test
 

@@ -10,8 +10,7 @@ from markupsafe import Markup, escape
 
 from rpl_analysis.text.figures import UNKNOWN
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
-from rpl_core.text.safety import printable, shorten
-from rpl_core.text.table import counted, format_table, wrap_lines
+from rpl_core.text import counted, format_table, printable, shorten, wrap_lines
 
 if TYPE_CHECKING:
     from rpl_autotune.contracts.autotune import AutotuneDocument, ComparisonPart, EvaluationPart

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.text.figures import UNKNOWN, duration_ns, marked, percent, with_unit
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
-from rpl_core.text.safety import shorten
-from rpl_core.text.table import counted
+from rpl_core.text import counted, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

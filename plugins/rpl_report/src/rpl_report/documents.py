@@ -10,7 +10,7 @@ from rpl_core.errors import MissingError, PluginError, RplError
 from rpl_core.interfaces.renderer import SectionOf
 from rpl_core.interfaces.section import Block, Claim, Paragraph, ReportSection, SectionRequest, Table
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.profile import ProfileDocument
     from rpl_analysis.contracts.ranks import GpuTimePart
     from rpl_analysis.contracts.roofline import RooflineDocument
-    from rpl_core.plugins.relay import Contribution
+    from rpl_core.plugins.host import Contribution
 
 
 @frozen
@@ -109,7 +109,7 @@ class LazyDocuments(Mapping[str, Any]):
 def stored_document(directory: Path, name: str, contributions: Sequence[Contribution[Any]]) -> Any:
     """One document of ``directory``. Raises ``MissingError`` where it, or what knows it, is not there."""
     from rpl_analysis.documents.load import load_document
-    from rpl_core.documents.make import kinds_of
+    from rpl_core.documents import kinds_of
 
     kind = next((kind.value for kind in kinds_of(contributions) if kind.value.name == name), None)
     if kind is None:
@@ -119,7 +119,7 @@ def stored_document(directory: Path, name: str, contributions: Sequence[Contribu
 
 def stored_documents(directory: Path, contributions: Sequence[Contribution[Any]]) -> LazyDocuments:
     """The documents in ``directory`` that the installed plugins know."""
-    from rpl_core.documents.make import kinds_of
+    from rpl_core.documents import kinds_of
 
     known = [kind.value.name for kind in kinds_of(contributions)]
     names = [name for name in known if (directory / f"{name}.json").is_file()]

@@ -29,9 +29,7 @@ from rpl_analysis.text.fit import fit_table
 from rpl_core.cli.output import USUAL_WIDTH
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
 from rpl_core.interfaces.section import Paragraph, SectionRequest
-from rpl_core.text.alike import did_you_mean
-from rpl_core.text.safety import printable, readable
-from rpl_core.text.table import counted, wrap_lines
+from rpl_core.text import counted, did_you_mean, printable, readable, wrap_lines
 from rpl_core.values import frozen
 from rpl_report.documents import claims_of, device_names, report_documents, text_sections
 from rpl_report.options import ALL, KERNEL, TOP, chosen_kernels

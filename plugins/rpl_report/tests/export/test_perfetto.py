@@ -11,8 +11,8 @@ import pytest
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
 
 from rpl_analysis.counters.by_dispatch import counters_by_dispatch
-from rpl_core.model.calls import RANGES, HostRange
 from rpl_core.model.recording import Recording
+from rpl_core.model.trace import RANGES, HostRange
 from rpl_report.export.perfetto import placeholder, stamp_messages, to_perfetto, varint_width
 from rpl_report.export.rows import ExportedRun
 from rpl_report.timeline.lanes import timed_work

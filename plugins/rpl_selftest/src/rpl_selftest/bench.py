@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from rpl_core.errors import InterruptedRunError, RplError
-from rpl_core.files.bounded import parse_json, read_regular
+from rpl_core.files import parse_json, read_regular
 from rpl_core.process import ProcessRequest, run_command
-from rpl_core.text.safety import readable
+from rpl_core.text import readable
 from rpl_core.values import frozen
 from rpl_selftest.check import NotPossibleError
 

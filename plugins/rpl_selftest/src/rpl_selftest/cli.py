@@ -132,8 +132,7 @@ def _places(bench: Bench) -> list[Path]:
 
 def _write(folder: Path, document: SelftestDocument, output: Output) -> None:
     from rpl_core.errors import RplError
-    from rpl_core.files.atomic import write_atomic
-    from rpl_core.process.storage import storage_error
+    from rpl_core.files import storage_error, write_atomic
     from rpl_selftest.kept import DOCUMENT, NAME, PAGE, html_page, keep, write_archive
 
     page = html_page(document)
@@ -192,7 +191,7 @@ def _listed(parts: Mapping[str, bytes]) -> list[dict[str, str | int]]:
 
 
 def _exit_code(document: SelftestDocument) -> int:
-    from rpl_core.exit_codes import ExitCode
+    from rpl_core.errors import ExitCode
 
     if document.verdict == "refuted":
         return int(ExitCode.NEGATIVE_FINDING)

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.files.atomic import write_atomic
-from rpl_core.files.bounded import parse_json, read_regular
+from rpl_core.files import parse_json, read_regular, write_atomic
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 from rpl_core.interfaces.document import DocumentContract
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.text.safety import readable
+from rpl_core.text import readable
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

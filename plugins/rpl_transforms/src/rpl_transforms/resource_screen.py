@@ -17,7 +17,7 @@ from rpl_codeobject.disassembly import IsaVerdict, compare_instructions, disasse
 from rpl_codeobject.kernel_code import CodeObject
 from rpl_codeobject.reading.read import code_objects_from
 from rpl_core.errors import InterruptedRunError, RplError
-from rpl_core.model.architecture import Architecture
+from rpl_core.model.device import Architecture
 from rpl_core.values import frozen
 from rpl_optimize.build.binary_guards import binary_guards
 from rpl_optimize.build.build_run import build_environment

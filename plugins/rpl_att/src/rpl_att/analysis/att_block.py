@@ -30,10 +30,10 @@ from rpl_att.analysis.utilisation import (
 from rpl_att.contract import AttCycles, AttPart, AttWaveStates
 from rpl_att.decoded_trace import Level, ThreadTrace
 from rpl_att.reduction import ReducedWaves
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 
 if TYPE_CHECKING:
-    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.device import Architecture
 
 _NO_WAVES = "no wave file could be read"
 _WAVE_FIELDS = ("wave_states", "ipc", "waves_per_simd", "issue_utilization", "memory_latency", "waits")

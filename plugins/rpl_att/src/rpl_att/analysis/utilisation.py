@@ -18,7 +18,7 @@ from rpl_att.reduction import ReducedWaves
 from rpl_core.contracts.common import MetricDoc
 
 if TYPE_CHECKING:
-    from rpl_core.model.architecture import Architecture, MatrixRates
+    from rpl_core.model.device import Architecture, MatrixRates
 
 
 #: Points of a curve that are kept for display (chosen: more than a plot has pixels for).

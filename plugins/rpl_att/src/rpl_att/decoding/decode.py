@@ -28,7 +28,7 @@ from rpl_att.reading.folder import (
 )
 from rpl_codeobject.disassembly import find_disassembler
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 _TABLE = re.compile(r"isa_code_object_(?P<id>\d{1,9})\.json")

@@ -40,8 +40,8 @@ from rpl_att.reading.folder import MAX_TABLE_BYTES, mapping, open_bounded, parse
 from rpl_att.reading.wave_files import Rows
 from rpl_att.reduction import LineTotals, idle_before
 from rpl_core.errors import BadDataError, RplError
-from rpl_core.files.bounded import read_regular
-from rpl_core.text.table import counted
+from rpl_core.files import read_regular
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 # Writes decoded records as a folder in the 10-column layout, which the reader of decoded folders

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from rpl_core import files
 from rpl_core.errors import BadDataError
-from rpl_core.files import bounded
 from rpl_core.values import frozen
 
 #: JSON tables are read whole up to this size; the largest public one has 0.38 MB of code rows
@@ -79,7 +79,7 @@ class TraceFolder:
 def parse_json(data: bytes, path: Path) -> Any:
     """``data`` as JSON; every failure names the file."""
     try:
-        return bounded.parse_json(data, path)
+        return files.parse_json(data, path)
     except BadDataError as error:
         error.cause = "the decoder was stopped, or the copy is incomplete"
         error.next_step = "decode or copy the trace again"

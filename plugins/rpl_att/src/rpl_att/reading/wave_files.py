@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from rpl_att.reading.folder import TraceFolder, mapping, open_bounded, parse_json, rows, text, whole
 from rpl_core.errors import BadDataError
-from rpl_core.files.bounded import refuse_repeats
-from rpl_core.model.origin import ORIGIN_MARK, Origin
-from rpl_core.text.table import counted
+from rpl_core.files import refuse_repeats
+from rpl_core.model.metric import ORIGIN_MARK, Origin
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

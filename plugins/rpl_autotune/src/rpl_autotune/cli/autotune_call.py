@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_core.errors import ApplicationError, InterruptedRunError, MissingError, UsageError
-from rpl_core.exit_codes import ExitCode
-from rpl_core.text.table import counted
+from rpl_core.errors import ApplicationError, ExitCode, InterruptedRunError, MissingError, UsageError
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ class AutotuneCall:
 
     def scratch(self) -> Path:
         """The directory of the result, made and empty."""
-        from rpl_core.run_directory.writer import claim_path, make_empty
+        from rpl_core.run_directory.manifest import claim_path, make_empty
 
         output = self.settings.output
         if output is None:
@@ -423,8 +422,8 @@ def _write(
     session: Session, request: TuningRequest, document: AutotuneDocument, settings: AutotuneSettings
 ) -> None:
     from rpl_autotune.recorded_space import write_kernel_tuner_cache, write_t4
-    from rpl_core.documents.bundle import to_json
-    from rpl_core.files.atomic import write_atomic
+    from rpl_core.documents import to_json
+    from rpl_core.files import write_atomic
 
     write_atomic(request.scratch / _NAME, to_json(document))
     if settings.export_cache is not None:
@@ -438,7 +437,7 @@ def _write(
 def _write_report(session: Session, request: TuningRequest, document: AutotuneDocument) -> None:
     """``report.html``: the documents of the winner's run with the section on the search."""
     from rpl_autotune.search.outcome import KEPT_RUN
-    from rpl_core.files.atomic import write_atomic
+    from rpl_core.files import write_atomic
     from rpl_core.interfaces.renderer import RenderRequest, SectionOf
     from rpl_core.model.value_checks import require_value
     from rpl_core.pipeline import AnalysisRequest, analyse_paths
@@ -468,7 +467,7 @@ def _write_report(session: Session, request: TuningRequest, document: AutotuneDo
 def _print(session: Session, document: AutotuneDocument, *, as_json: bool) -> None:
     from rpl_autotune.report import document_text
     from rpl_core.cli.output import terminal_width
-    from rpl_core.documents.bundle import to_json
+    from rpl_core.documents import to_json
 
     session.output.raw(to_json(document) if as_json else document_text(document, terminal_width()))
 

@@ -30,13 +30,10 @@ from rpl_core.errors import (
     TimeLimitError,
     UsageError,
 )
-from rpl_core.files.atomic import write_atomic
-from rpl_core.files.bounded import read_regular
-from rpl_core.files.digest import sha256_of
+from rpl_core.files import make_directory, read_regular, sha256_of, write_atomic
 from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.outcome import ApplicationExitError, describe_exit
-from rpl_core.process.storage import make_directory
-from rpl_core.text.safety import printable, shorten
+from rpl_core.text import printable, shorten
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -134,8 +131,7 @@ def record_run(run: TimedRun, timing: Timing, host: PluginHost, directory: Path)
     """A run directory as `rpl profile` makes it, without a profiler where times need none."""
     from rpl_core.interfaces.options import Options
     from rpl_core.pipeline import AnalysisRequest
-    from rpl_core.profiling.collectors import choose_collector
-    from rpl_core.profiling.record import ProfileRequest, record_application
+    from rpl_core.profiling import ProfileRequest, choose_collector, record_application
 
     request = ProfileRequest(
         command=run.command,

@@ -22,7 +22,7 @@ from rpl_codeobject.occupancy import (
     compiled_occupancy,
 )
 from rpl_core.errors import RplError, UsageError
-from rpl_core.files.digest import sha256_of
+from rpl_core.files import sha256_of
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

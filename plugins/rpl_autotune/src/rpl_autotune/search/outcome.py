@@ -28,7 +28,7 @@ from rpl_core import __version__
 from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.errors import UsageError
 from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Task, Workers
-from rpl_core.text.secrets import masked_text
+from rpl_core.text import masked_text
 from rpl_core.values import frozen
 from rpl_measure.estimates import median, pseudo_median
 from rpl_measure.rank_tests import signed_rank_interval

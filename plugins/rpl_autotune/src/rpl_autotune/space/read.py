@@ -15,7 +15,7 @@ from rpl_autotune.contracts.autotune import SpaceDescription, SpaceFile
 from rpl_autotune.interfaces.space import Configuration, SearchSpace, Value
 from rpl_autotune.space.possible import Expression, ExpressionError, Possibilities, compiled, parse_expression
 from rpl_core.errors import BadDataError, UsageError
-from rpl_core.files.bounded import parse_json, read_regular
+from rpl_core.files import parse_json, read_regular
 
 #: Values of one parameter (chosen: far more than anybody writes).
 _MOST_VALUES = 10_000

@@ -17,8 +17,8 @@ import attrs
 from rpl_codeobject.kernel_code import CodeObject
 from rpl_codeobject.reading.elf_file import device_code_object, host_fatbin, is_device_elf
 from rpl_core.errors import BadDataError, ForeignFileError, MissingError
-from rpl_core.files.bounded import read_regular
-from rpl_core.text.table import counted
+from rpl_core.files import read_regular
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 #: The largest file that is read; shipped GPU libraries reach a few hundred megabytes.

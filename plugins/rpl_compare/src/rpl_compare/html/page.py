@@ -9,8 +9,7 @@ from rpl_compare.comparison.naming import item_name
 from rpl_compare.comparison.text import answer_lines, document_names
 from rpl_compare.html.drawings import Forest, Runs, forest_of, forest_scale, runs_of
 from rpl_core.errors import RplError
-from rpl_core.text.safety import readable
-from rpl_core.text.table import counted
+from rpl_core.text import counted, readable
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -11,14 +11,13 @@ import click
 from rpl_core.cli.command_options import PluginOptionsCommand, option_values
 from rpl_core.cli.session import session_of
 from rpl_core.errors import UsageError
-from rpl_core.text.alike import did_you_mean
-from rpl_core.text.table import counted
+from rpl_core.text import counted, did_you_mean
 from rpl_report.hookspecs import EXPORTERS
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
-    from rpl_core.contracts.run import RunManifest
-    from rpl_core.documents.bundle import Documents
+    from rpl_core.contracts.common import RunManifest
+    from rpl_core.documents import Documents
     from rpl_core.ingest.claims import Readers
     from rpl_core.interfaces.renderer import RenderRequest
     from rpl_report.interfaces import Exporter, ExportRequest
@@ -59,8 +58,8 @@ def report(
 
     from rpl_analysis.documents.load import load_documents
     from rpl_core.cli.output import emphasised, shows_colours, text_width
-    from rpl_core.cli.results import rendered
-    from rpl_core.files.atomic import write_atomic
+    from rpl_core.cli.session import rendered
+    from rpl_core.files import write_atomic
 
     session = session_of(context)
     renderers = session.host.catalog.renderers()
@@ -94,7 +93,7 @@ def _report_request(
     from rpl_core.errors import UsageError
     from rpl_core.interfaces.renderer import RenderRequest, SectionOf
     from rpl_core.run_directory.layout import is_run_directory
-    from rpl_core.run_directory.reader import load_manifest
+    from rpl_core.run_directory.manifest import load_manifest
 
     catalog = session.host.catalog
     request = RenderRequest(
@@ -135,7 +134,7 @@ def _with_timeline(
     import attrs
 
     from rpl_core.cli.output import shown_while_long
-    from rpl_core.process.launch import application_command
+    from rpl_core.process.runner import application_command
 
     dag: Any = request.documents.get("dag")
     if dag is None:
@@ -224,7 +223,7 @@ def export(
     if output is None:
         click.echo(content, nl=False)
         return
-    from rpl_core.files.atomic import write_atomic
+    from rpl_core.files import write_atomic
 
     write_atomic(output, content, named=True)
     session.output.note(f"written to {output}")

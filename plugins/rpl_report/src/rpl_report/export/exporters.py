@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core import __version__
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.text.safety import encodable, printable
+from rpl_core.text import encodable, printable
 from rpl_report.export.rows import path_intervals, work_tracks
 from rpl_report.interfaces import Exporter, ExportInput, ExportRequest
 

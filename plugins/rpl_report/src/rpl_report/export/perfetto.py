@@ -16,9 +16,8 @@ import numpy as np
 from rpl_analysis.execution_graph.results.time_spent import IDLE_CAUSES
 from rpl_analysis.phases.report import ranges_by_name
 from rpl_analysis.ranks.report import rank_keys
-from rpl_core.model.origin import SYNTHETIC_COMMAND_MARK
-from rpl_core.text.safety import encodable, printable
-from rpl_core.text.table import counted
+from rpl_core.model.metric import SYNTHETIC_COMMAND_MARK
+from rpl_core.text import counted, encodable, printable
 from rpl_core.values import frozen
 from rpl_report.export.rows import path_intervals, work_tracks
 from rpl_report.timeline.lanes import nested_ranges, split_overlaps

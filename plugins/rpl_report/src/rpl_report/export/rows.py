@@ -11,7 +11,7 @@ import numpy as np
 from rpl_analysis.execution_graph.analyzer import median_run, why_no_graph
 from rpl_analysis.execution_graph.results.time_spent import IDLE_CAUSES
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.text.safety import encodable, readable
+from rpl_core.text import encodable, readable
 from rpl_core.values import frozen
 from rpl_report.timeline.lanes import identify_lane, split_overlaps, timed_work
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.device import Architecture
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Float64Column
     from rpl_report.timeline.lanes import TimedWork

@@ -10,7 +10,7 @@ from markupsafe import escape
 
 from rpl_analysis.text.distinct import shorten_apart
 from rpl_analysis.text.figures import UNKNOWN, in_unit, number, one_unit, work_name
-from rpl_core.text.safety import readable
+from rpl_core.text import readable
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

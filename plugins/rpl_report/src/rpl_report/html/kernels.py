@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.text.figures import unit_of
-from rpl_core.text.safety import readable
-from rpl_core.text.table import counted
+from rpl_core.text import counted, readable
 from rpl_core.values import frozen
 from rpl_report.html import figures as q
 from rpl_report.html.figures import DETAILED_KERNELS, SHOWN_KERNELS, by_time, label_text, time_ns

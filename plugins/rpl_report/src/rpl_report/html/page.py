@@ -18,8 +18,7 @@ from rpl_analysis.options import NAMES
 from rpl_analysis.text.figures import between, one_unit
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
 from rpl_core.interfaces.section import SectionRequest
-from rpl_core.text.safety import readable
-from rpl_core.text.table import counted
+from rpl_core.text import counted, readable
 from rpl_core.values import frozen
 from rpl_report.documents import AnsweredSection, claims_of, device_names, html_sections, report_documents
 from rpl_report.html.figures import assign_colours, by_time, count, duration, factor, kernel_names, share
@@ -182,7 +181,7 @@ def page_environment(package: str | None = None) -> Environment:
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-    from rpl_core.text.safety import readable
+    from rpl_core.text import readable
     from rpl_report.html import figures
     from rpl_report.html.figures import label_text
     from rpl_report.html.path_view import dependency_name

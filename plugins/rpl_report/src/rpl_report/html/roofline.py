@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from rpl_core.text.safety import readable, shorten
+from rpl_core.text import readable, shorten
 from rpl_core.values import frozen
 from rpl_report.documents import report_documents
 from rpl_report.html import figures as q

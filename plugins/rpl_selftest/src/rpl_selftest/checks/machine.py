@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import RplError
-from rpl_core.files.bounded import read_regular
+from rpl_core.files import read_regular
 from rpl_selftest.bench import CAPTURE, SMALL
 from rpl_selftest.check import Check, Finding, NotPossibleError, Outcome, judged
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.model.trace import TraceRole
 from rpl_measure.estimates import median
 from rpl_selftest.bench import TRACED, kernels

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from rpl_core.errors import BadDataError
-from rpl_core.files.bounded import open_regular
+from rpl_core.files import open_regular
 from rpl_rocprofv3.readers.gzip_limits import GZIP_ERRORS, BoundedGzip, refuse_hollow
 from rpl_torch.model import CollectiveCall, Inputs
 

@@ -15,10 +15,22 @@ import msgspec
 import numpy as np
 
 from rpl_core.errors import BadDataError
-from rpl_core.model.calls import COLLECTIVES, CallKind, CallMeaning, CollectiveLaunch, HostApi, HostRange
 from rpl_core.model.diagnostic import Severity
-from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process, TraceSource, distinct_values
-from rpl_core.text.safety import shorten
+from rpl_core.model.trace import (
+    COLLECTIVES,
+    NOT_RECORDED,
+    Agent,
+    CallKind,
+    CallMeaning,
+    CollectiveLaunch,
+    HostApi,
+    HostRange,
+    Kernel,
+    Process,
+    TraceSource,
+    distinct_values,
+)
+from rpl_core.text import shorten
 from rpl_rocprofv3.hip_api import hip_meanings
 from rpl_rocprofv3.readers.columns import Geometry, display_name, positions, taken
 from rpl_rocprofv3.readers.findings import Findings

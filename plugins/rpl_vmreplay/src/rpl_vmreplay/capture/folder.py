@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 from pydantic import FailFast, Field, ValidationError
 
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.files.bounded import read_regular, refuse_countless, refuse_repeats
+from rpl_core.files import read_regular, refuse_countless, refuse_repeats
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.bounds import Name, Part, Positive, VariableFile
 from rpl_vmreplay.capture.layout import (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rpl_core.errors import BadDataError, NoVerdictError
-from rpl_core.process.storage import storage_error
+from rpl_core.files import storage_error
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.accesses import PAGE_BYTES, Accesses, Ranges, accesses_of, logged, pages_of
 from rpl_vmreplay.capture.folder import (

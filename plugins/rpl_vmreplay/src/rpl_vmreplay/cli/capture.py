@@ -10,7 +10,7 @@ import click
 
 from rpl_core.cli.command_options import PluginOptionsCommand
 from rpl_core.cli.session import Session, session_of
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_vmreplay.cli.captures import DEFAULT_FOLDER, replayer_option, timeout_option
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def isolate(context: click.Context, /, application: tuple[str, ...], as_json: bo
 
 def _request(session: Session, application: tuple[str, ...], flags: dict[str, Any]) -> IsolateRequest:
     from rpl_core.cli.command_options import option_values
-    from rpl_core.process.launch import application_command
+    from rpl_core.process.runner import application_command
     from rpl_vmreplay.isolate import IsolateRequest, require_expression
     from rpl_vmreplay.native_parts import CAPTURE_TOOL, NATIVE_FOLDER, find_part
 
@@ -260,8 +260,7 @@ def verify(
     again, its workgroups in three orders; a capture that lacks memory which it reaches is not whole.
     Exit code 0: whole; 65: not, with every reason.
     """
-    from rpl_core.errors import BadDataError
-    from rpl_core.exit_codes import ExitCode
+    from rpl_core.errors import BadDataError, ExitCode
     from rpl_vmreplay.capture.folder import open_capture
     from rpl_vmreplay.capture.wholeness import problems_of
 
@@ -310,7 +309,7 @@ def diff(context: click.Context, before: Path, after: Path, as_json: bool) -> in
 
     Exit code 0: alike; 1: they differ; 65: one of them is not whole.
     """
-    from rpl_core.exit_codes import ExitCode
+    from rpl_core.errors import ExitCode
     from rpl_vmreplay.capture.folder import difference
 
     output = session_of(context).output
@@ -337,7 +336,7 @@ def _whole(folder: Path) -> Capture:
 
 
 def _print_capture(output: Output, opened: Capture) -> None:
-    from rpl_core.text.safety import readable
+    from rpl_core.text import readable
 
     launch = opened.dispatch
     output.line(f"kernel     {readable(launch.demangled_name)}")
@@ -355,7 +354,7 @@ def _print_capture(output: Output, opened: Capture) -> None:
 
 
 def _print_extras(output: Output, extras: Extras) -> None:
-    from rpl_core.text.safety import readable
+    from rpl_core.text import readable
     from rpl_vmreplay.capture.folder import doubts_of
 
     agent, launch = extras.agent, extras.dispatch

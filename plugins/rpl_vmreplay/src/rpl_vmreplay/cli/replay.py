@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import Session, session_of
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_vmreplay.cli.captures import JsonCommand, JsonPluginOptionsCommand, replayer_option, timeout_option
 
@@ -124,8 +124,7 @@ def _run(session: Session, flags: dict[str, Any], capture: Capture, request: Rep
 def _tell_replay(
     output: Output, capture: Capture, request: ReplayRequest, result: ReplayResult, *, as_json: bool
 ) -> int:
-    from rpl_core.errors import RplError
-    from rpl_core.exit_codes import ExitCode
+    from rpl_core.errors import ExitCode, RplError
     from rpl_vmreplay.replay.outcome import exit_code_of
 
     failure = result.failure
@@ -142,7 +141,7 @@ def _tell_replay(
 
 
 def _print_replay(output: Output, capture: Capture, request: ReplayRequest, result: ReplayResult) -> None:
-    from rpl_core.text.safety import readable
+    from rpl_core.text import readable
     from rpl_vmreplay.replay.outcome import timing_of
 
     where = result.environment
@@ -413,7 +412,7 @@ def _with_times(session: Session, replayer: Replayer, name: str | None) -> Repla
 
 
 def _exit_code(judgement: Judgement, *, exact: bool) -> int:
-    from rpl_core.exit_codes import ExitCode
+    from rpl_core.errors import ExitCode
     from rpl_vmreplay.compare.judge import Verdict
 
     rounding = ExitCode.NEGATIVE_FINDING if exact else ExitCode.OK
@@ -426,7 +425,7 @@ def _exit_code(judgement: Judgement, *, exact: bool) -> int:
 
 
 def _print_judgement(output: Output, replayer: Replayer, judgement: Judgement) -> None:
-    from rpl_core.text.safety import readable
+    from rpl_core.text import readable
 
     output.line(f"{judgement.verdict.value.upper()}: {readable(judgement.reason)}")
     output.line(f"({judgement.covers}; replayer {replayer.name}, {counted(judgement.replays, 'replay')})")
@@ -462,7 +461,7 @@ def _print_judgement(output: Output, replayer: Replayer, judgement: Judgement) -
 
 
 def _print_times(output: Output, turns: Turns | None) -> None:
-    from rpl_core.text.safety import readable
+    from rpl_core.text import readable
 
     if turns is None:
         return
@@ -502,7 +501,7 @@ def _times(turns: Turns | None) -> dict[str, Any] | None:
 
 
 def _row(one: OutputResult) -> tuple[str, ...]:
-    from rpl_core.text.safety import readable
+    from rpl_core.text import readable
 
     name = readable(one.output.argument or f"0x{one.output.base:x}")
     measures = (one.output.size, one.differing, _ulps(one.worst), one.tolerance)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.interfaces.options import Options
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.accesses import size_of
 from rpl_vmreplay.capture.folder import Capture

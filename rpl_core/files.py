@@ -1,26 +1,78 @@
-"""The one door for files that come from elsewhere: what is read is a regular file, and ends.
-
-Who reads a pipe waits for ever, who reads a device never ends, and a small file can hold a value that takes
-gigabytes or a depth that no reader survives. So a size, a depth, the digits and the range of numbers and the
-count of references are bounded here, once; ``tests/house/test_every_read.py`` lists every other opening of a
-file in the product and says where its bound is.
-"""
+"""Files: read bounded, written whole or not at all, hashed, and what a file system refuses."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import hashlib
 import json
 import os
+import shutil
 import stat
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from math import isfinite
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from rpl_core.errors import BadDataError, MissingError
+from rpl_core.errors import BadDataError, MissingError, UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from rpl_core.errors import RplError
+
+
+def write_atomic(path: Path, content: str | bytes, *, mode: int | None = None, named: bool = False) -> None:
+    """Write ``content`` to a temporary file beside ``path``, sync it and rename it over ``path``.
+
+    ``mode`` are its permissions; else those of the file that it replaces, or of any new file. With ``named``
+    the user named this very file: links are followed, and pipes written to; else they are an error. Nothing
+    is ever written to a device: a disk would be lost. Raises ``OSError`` (such as ENOSPC) with ``path`` as
+    its file name; the old file is then intact.
+    """
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    try:
+        status = path.stat() if path.exists() else None
+        regular = status is None or stat.S_ISREG(status.st_mode)
+        device = status is not None and (stat.S_ISBLK(status.st_mode) or stat.S_ISCHR(status.st_mode))
+        if device or (not named and (path.is_symlink() or not regular)):
+            what = "There is a device" if device else "There is something that is no regular file"
+            raise FileExistsError(errno.EEXIST, what)
+        if regular:
+            _replace(path.resolve() if named else path, data, mode, status)
+        else:
+            with os.fdopen(os.open(path, os.O_WRONLY), "wb") as stream:
+                stream.write(data)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _replace(path: Path, data: bytes, mode: int | None, status: os.stat_result | None) -> None:
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".rpl-", suffix=".tmp")
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(descriptor)
+            if status is not None:
+                with contextlib.suppress(PermissionError):  # a file of somebody else becomes ours
+                    os.fchown(descriptor, status.st_uid, status.st_gid)
+                mode = stat.S_IMODE(status.st_mode) if mode is None else mode
+            os.fchmod(descriptor, 0o666 & ~_umask() if mode is None else mode)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+# The one door for files that come from elsewhere: what is read is a regular file, and ends.
+
 
 #: Lists in lists: far above what anything writes, far below where Python gives up (chosen).
 MOST_DEPTH = 400
@@ -151,3 +203,57 @@ def _no_file(path: Path) -> BadDataError:
 
 def _too_deep(where: object) -> BadDataError:
     return BadDataError(f"{where} is nested too deeply")
+
+
+# SHA-256 of files of any size.
+
+
+_BLOCK_BYTES = 1 << 20
+
+
+def sha256_of(path: Path) -> str:
+    """The hash in hexadecimal; the file is read in blocks."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+# Directories and files that a run needs, and what to say when the file system refuses them.
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def storage_error(path: Path, error: OSError, needed_bytes: int | None = None) -> RplError:
+    """``MissingError`` for a full disk or quota, ``UsageError`` for a place that can't be written.
+
+    ``needed_bytes`` is what was to be written, where that is known.
+    """
+    if error.errno in _FULL:
+        needed = "" if needed_bytes is None else f": {needed_bytes} bytes are needed, {_free(path)} are free"
+        return MissingError(
+            f"no space left to write {path}",
+            cause=f"{error.strerror}{needed}",
+            next_step="free some space, or choose another place with -o DIR",
+        )
+    return UsageError(
+        f"cannot write {path}: {error.strerror}", next_step="choose a place that you may write with -o DIR"
+    )
+
+
+def _free(path: Path) -> str:
+    """Bytes that this user may still write where ``path`` is, as text."""
+    try:
+        return str(shutil.disk_usage(path.parent).free)
+    except OSError:
+        return "an unknown number"
+
+
+def make_directory(path: Path) -> None:
+    """Make ``path`` and its parents. Raises as ``storage_error`` says."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise storage_error(path, error) from error
