@@ -32,7 +32,7 @@ DOOR = "the door itself, through which the others go"
 REASONS = {SYSTEM, INSTALLED, OWN, NAMED, BLOCKS, WHOLE, DOOR}
 
 OPENINGS = {
-    "rpl_core/cli/main.py:_first_line": INSTALLED,
+    "rpl_core/cli/main.py:_summary_of": INSTALLED,
     "rpl_core/cli/output.py:_bytes_read": SYSTEM,
     "rpl_core/cli/standard_output.py:discard_output": SYSTEM,
     "rpl_core/cli/standard_output.py:keep_for_results": SYSTEM,

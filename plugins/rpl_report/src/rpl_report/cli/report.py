@@ -1,4 +1,8 @@
-"""``rpl report``, ``rpl export`` and ``rpl docs``: documents shown, in formats of other tools, and pages."""
+"""``rpl report``: the documents of a run, rendered.
+
+``rpl export``: a recording or its documents in the formats of other programs.
+``rpl docs``: the pages of the documentation that were installed with the program.
+"""
 
 from __future__ import annotations
 

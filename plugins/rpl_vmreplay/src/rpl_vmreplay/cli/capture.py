@@ -1,4 +1,7 @@
-"""``rpl isolate`` makes captures; ``rpl capture`` shows, checks, compares and shrinks them, without a GPU."""
+"""``rpl capture``: what a capture holds, whether it is whole, how two differ. Needs neither GPU nor ROCm.
+
+``rpl isolate``: capture one launch of a program with the memory that it needs.
+"""
 
 from __future__ import annotations
 

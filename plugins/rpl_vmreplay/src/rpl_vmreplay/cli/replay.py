@@ -1,4 +1,7 @@
-"""``rpl replay``: captured launches run again, and two builds of a kernel compared on one."""
+"""``rpl replay``: run captured launches again.
+
+Also whether two builds of a kernel compute the same on one of them (``rpl replay compare``).
+"""
 
 from __future__ import annotations
 
