@@ -24,6 +24,12 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Int32Column = NDArray[np.int32]
+    Int64Column = NDArray[np.int64]
+    UInt64Column = NDArray[np.uint64]
+    Float64Column = NDArray[np.float64]
+    BoolColumn = NDArray[np.bool_]
+
 #: Stream handles that are no pointers: the null stream (the calling thread's own one for functions with
 #: ``own_null``), the device's null stream by name, and the calling thread's own stream by name.
 NULL_STREAM, LEGACY_STREAM, THREAD_STREAM = np.uint64(0), np.uint64(1), np.uint64(2)
@@ -104,17 +110,6 @@ class CollectiveLaunch:
     communicator: str | None
     elements: int | None
 
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    Int32Column = NDArray[np.int32]
-    Int64Column = NDArray[np.int64]
-    UInt64Column = NDArray[np.uint64]
-    Float64Column = NDArray[np.float64]
-    BoolColumn = NDArray[np.bool_]
 
 #: Value in an index or id column where the recording says nothing.
 NOT_RECORDED = -1

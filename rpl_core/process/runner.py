@@ -35,6 +35,8 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from rpl_core.errors import RplError
 
+    LineSink = Callable[[str], None]
+
 _STDIN = 0
 _CHANGE: ContextVar[Callable[[ProcessRequest], ProcessRequest]] = ContextVar("_CHANGE", default=lambda r: r)
 
@@ -177,12 +179,6 @@ def application_command(words: Sequence[str]) -> tuple[str, ...]:
     if not split:
         raise UsageError("the application's command is empty")
     return split
-
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    LineSink = Callable[[str], None]
 
 
 def run_command(request: ProcessRequest, sink: LineSink = lambda _line: None) -> ProcessResult:

@@ -15,7 +15,7 @@ import pytest
 
 from rpl_analysis.advice.rule_file import builtin_advice
 from rpl_core.cli.main import rpl
-from rpl_core.plugins import kinds
+from rpl_core.plugins.catalog import OPTIONS
 from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import create_host
 
@@ -77,7 +77,7 @@ def host():
 def options(host):
     """The options of each command by its words; of a command of commands those of all of them."""
     found: dict[tuple[str, ...], set[str]] = {}
-    of_plugins = [c.value for c in host.catalog.of(kinds.OPTIONS).contributions]
+    of_plugins = [c.value for c in host.catalog.of(OPTIONS).contributions]
 
     def look(command: click.Command, words: tuple[str, ...]) -> set[str]:
         own = {name for p in command.params for name in (*p.opts, *p.secondary_opts)} | {"--help"}

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_autotune.interfaces.features import Features
-    from rpl_autotune.interfaces.strategy import Evaluated
+    from rpl_autotune.interfaces.space import SearchSpace
 
     Floats = NDArray[np.float64]
     Rows = NDArray[np.intp]
@@ -280,15 +280,6 @@ class Intervals:
 
 
 # How good a model is on what it has not seen, whether to follow it, and which parameters matter by it.
-
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rpl_autotune.interfaces.space import SearchSpace
-
-    Floats = NDArray[np.float64]
-    Rows = NDArray[np.intp]
 
 
 #: Parts of the cross-validation: each draw is predicted once by a model that has not seen it.

@@ -42,7 +42,7 @@ def test_variables_that_overlap_are_not_copied_for_each_name(monkeypatch):
 
     (code,) = code_objects_from(CodeParts(variables=300).build(), "here")
     assert len(exported_symbols(code)) == 3
-    monkeypatch.setattr(elf_file, "_MOST_PASSES", 1)
+    monkeypatch.setattr(elf_file, "_SYMBOL_PASSES", 1)
     with pytest.raises(BadDataError, match="variables that overlap"):
         exported_symbols(code)
 

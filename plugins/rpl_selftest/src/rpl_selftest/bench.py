@@ -27,7 +27,6 @@ from rpl_selftest.check import NotPossibleError
 if TYPE_CHECKING:
     from rpl_core.model.recording import Recording
     from rpl_core.plugins.host import PluginHost
-    from rpl_selftest.bench import KnownKernel
 
     Made = TypeVar("Made")
 

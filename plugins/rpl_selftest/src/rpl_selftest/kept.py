@@ -206,7 +206,7 @@ NAME = "selftest.tar.gz"
 DOCUMENT, PAGE, PROGRAM = "selftest.json", "selftest.html", "known_work.hip"
 _MEMBERS = (DOCUMENT, PAGE, PROGRAM)
 #: A self-test takes some 30 kB (chosen: what nobody's own archive reaches).
-_MOST_PACKED, _MOST_BYTES = 4 << 20, 32 << 20
+_MOST_PACKED, _MOST_UNPACKED = 4 << 20, 32 << 20
 #: A name as short as `me` stands in ordinary words, and everybody's administrator is called root.
 _SHORTEST_NAME, _NOBODY = 3, frozenset({"root", "user", "nobody", "localhost", "rpl"})
 #: Anybody's home, whoever runs this: output of others names paths of those who built them.
@@ -291,7 +291,7 @@ def read_archive(path: Path) -> Mapping[str, bytes]:
                     raise _no_archive(path, f"it holds {entry.name} twice")
                 content = archive.extractfile(entry)
                 assert content is not None
-                found[entry.name] = content.read(_MOST_BYTES)
+                found[entry.name] = content.read(_MOST_UNPACKED)
     except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
         raise _no_archive(path, str(error)[:200]) from None
     if DOCUMENT not in found:
@@ -302,11 +302,11 @@ def read_archive(path: Path) -> Mapping[str, bytes]:
 def _unpacked(packed: bytes, path: Path) -> bytes:
     reader = zlib.decompressobj(wbits=31)
     try:
-        plain = reader.decompress(packed, _MOST_BYTES)
+        plain = reader.decompress(packed, _MOST_UNPACKED)
     except zlib.error as error:
         raise _no_archive(path, str(error)) from None
     if reader.unconsumed_tail:
-        raise _no_archive(path, f"it unpacks to more than {_MOST_BYTES >> 20} MiB")
+        raise _no_archive(path, f"it unpacks to more than {_MOST_UNPACKED >> 20} MiB")
     if not reader.eof:
         raise _no_archive(path, "it was cut off")
     return plain

@@ -186,7 +186,7 @@ _NOTE_HEADER, _SYMBOL_NAME = struct.Struct("<III"), struct.Struct("<I20x")
 #: ELF64 (System V ABI): sizes of Elf64_Shdr and Elf64_Phdr; the most that 16-bit counts can name.
 _SECTION_HEADER_BYTES, _PROGRAM_HEADER_BYTES, _MOST_HEADERS = 64, 56, 0xFFFF
 #: Tables of a file may overlap and names share their text: how often all of them together may fill the file.
-_MOST_PASSES, _ALWAYS = 16, 1 << 24
+_TABLE_PASSES, _ALWAYS = 16, 1 << 24
 #: The most that a compressed section (debug information) may unpack to (chosen).
 _MAX_UNPACKED_SECTION = 256 << 20
 FATBIN_SECTION = ".hip_fatbin"
@@ -239,14 +239,14 @@ def open_elf(data: bytes) -> Any:
         raise BadDataError(f"program headers of {elf['e_phentsize']} bytes")
     if elf.num_sections() > _MOST_HEADERS or elf.num_segments() > _MOST_HEADERS:
         raise BadDataError(f"{elf.num_sections()} sections and {elf.num_segments()} segments")
-    if sum(_table_bytes(elf, data)) > _MOST_PASSES * len(data) + _ALWAYS:
+    if sum(_table_bytes(elf, data)) > _TABLE_PASSES * len(data) + _ALWAYS:
         raise BadDataError("tables and names that overlap again and again")
     return elf
 
 
 def _table_bytes(elf: Any, data: bytes) -> Iterator[int]:
     """Bytes of each table that is walked and of each name; it stops at what is too much."""
-    left = _MOST_PASSES * len(data) + _ALWAYS
+    left = _TABLE_PASSES * len(data) + _ALWAYS
     sections = [elf._get_section_header(number) for number in range(elf.num_sections())]
     tables = [s for s in sections if s["sh_type"] in ("SHT_SYMTAB", "SHT_DYNSYM")]
     notes = [s["sh_size"] for s in sections if s["sh_type"] == "SHT_NOTE"]
@@ -368,7 +368,7 @@ _ENTRY_OFFSET: Final = slice(16, 24)
 #: A variable that only names the compilation unit; its name is the id.
 _UNIT_ID: Final = "__hip_cuid_"
 #: Variables may overlap; so often all of them together may fill the file (chosen; those of compilers don't).
-_MOST_PASSES: Final = 4
+_SYMBOL_PASSES: Final = 4
 
 
 @frozen
@@ -389,7 +389,7 @@ def exported_symbols(code_object: CodeObject) -> dict[str, Exported]:
 
 
 def _exported(elf: Any) -> dict[str, Exported]:
-    found, left = {}, _MOST_PASSES * elf.stream_len
+    found, left = {}, _SYMBOL_PASSES * elf.stream_len
     sections = Sections(elf)
     for table in elf.iter_sections():
         if not isinstance(table, SymbolTableSection) or table["sh_type"] != "SHT_DYNSYM":

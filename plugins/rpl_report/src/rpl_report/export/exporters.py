@@ -121,10 +121,7 @@ class SpeedscopeExporter(Exporter):
     suffix = ".speedscope.json"
 
     def export(self, request: ExportRequest) -> bytes:
-        run = _run(request)
-        from rpl_report.export.exporters import to_speedscope
-
-        return to_speedscope(run.work)
+        return to_speedscope(_run(request).work)
 
 
 class GraphmlExporter(Exporter):

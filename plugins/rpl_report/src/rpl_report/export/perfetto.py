@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_core.model.trace import Float64Column
-    from rpl_report.export.perfetto import CounterTrack
+    from rpl_analysis.phases.report import Place
+    from rpl_core.model.trace import ApiCalls, Float64Column, Trace
+    from rpl_report.export.rows import WorkTrack
     from rpl_report.timeline.lanes import TimedWork
 
     Int64Column = NDArray[np.int64]
@@ -313,19 +314,6 @@ def _joined(parts: Sequence[_Events]) -> bytes:
 
 # What goes on which track of a Perfetto trace, before it is encoded: columns of slices.
 
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from rpl_report.timeline.lanes import TimedWork
-
-    Int64Column = NDArray[np.int64]
-    Float64Column = NDArray[np.float64]
-    from rpl_analysis.phases.report import Place
-    from rpl_core.model.trace import ApiCalls, Trace
-    from rpl_report.export.rows import WorkTrack
 
 #: Further counters are left out: a file of more steps than this is slow to look at (chosen).
 MOST_STEPS = 2**22

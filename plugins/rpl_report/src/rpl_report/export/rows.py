@@ -16,7 +16,7 @@ from rpl_core.values import frozen
 from rpl_report.timeline.lanes import identify_lane, split_overlaps, timed_work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rpl_report.timeline.lanes import TimedWork
 
     Int64Column = NDArray[np.int64]
+    Cells = Sequence[str | int | float | None]
 
 
 @frozen(eq=False)
@@ -97,19 +98,6 @@ def path_intervals(work: TimedWork) -> tuple[Int64Column, Int64Column]:
 
 
 # ``csv`` and ``parquet``: a row per dispatch and copy, by time: resources, path, idle time, counters.
-
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from rpl_core.model.trace import Float64Column
-    from rpl_report.timeline.lanes import TimedWork
-
-    Int64Column = NDArray[np.int64]
-    #: Cells of one column; ``None`` where the recording says nothing.
-    Cells = Sequence[str | int | float | None]
 
 
 #: Times in ns as recorded. Behind them stand two columns per counter, ``NAME`` and ``NAME_per_s``.

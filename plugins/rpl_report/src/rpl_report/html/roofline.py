@@ -372,9 +372,9 @@ def _cover(label: PointLabel, other: PointLabel) -> bool:
     return left < other_right and other_left < right and abs(label.y - other.y) < _LINE
 
 
-_LEFT, _RIGHT, WIDTH = 44.0, 756.0, 800.0
-_TOP, _ROW, _LABEL_ROW, _AXIS_ROOM = 10.0, 24.0, 15.0, 40.0
-_SMALLEST, _LARGEST = 5.0, 11.0
+_AXIS_LEFT, _AXIS_RIGHT, WIDTH = 44.0, 756.0, 800.0
+_AXIS_TOP, _ROW, _LABEL_ROW, _AXIS_ROOM = 10.0, 24.0, 15.0, 40.0
+_LEAST_RADIUS, _MOST_RADIUS = 5.0, 11.0
 
 
 # A roofline has no place for kernels without floating-point operations: their intensity is 0, and a
@@ -421,9 +421,9 @@ def bandwidth_axis(
         return None
     rates = [level.achieved_gbps.value or 0.0 for kernel in idle for level in kernel.levels]
     peaks = [ceiling.peak_gbps for ceiling in ceilings.memory]
-    axis = axis_over([*rates, *peaks], (1.0, 4.0), _LEFT, _RIGHT, giga=True)
+    axis = axis_over([*rates, *peaks], (1.0, 4.0), _AXIS_LEFT, _AXIS_RIGHT, giga=True)
     roofs = tuple(_roofs(ceilings, axis))
-    top = _TOP + _LABEL_ROW * max((len(roofs), 1))
+    top = _AXIS_TOP + _LABEL_ROW * max((len(roofs), 1))
     rows = [(kernel, top + _ROW * (number + 0.5)) for number, kernel in enumerate(idle)]
     points = tuple(point for kernel, y in rows for point in _points(kernel, y, axis, names, colours, shares))
     bottom = top + _ROW * len(idle)
@@ -439,8 +439,8 @@ def _roofs(ceilings: CeilingsPart, axis: LogAxis) -> Iterator[BandwidthRoof]:
             continue
         seen.add((ceiling.level, ceiling.origin))
         label = f"{level_name(ceiling.level)} {bytes_per_s(ceiling.peak_gbps)}"
-        x, y = axis.place(ceiling.peak_gbps), _TOP + _LABEL_ROW * (len(seen) - 0.3)
-        before = x + len(label) * LETTER + 6 > _RIGHT
+        x, y = axis.place(ceiling.peak_gbps), _AXIS_TOP + _LABEL_ROW * (len(seen) - 0.3)
+        before = x + len(label) * LETTER + 6 > _AXIS_RIGHT
         yield BandwidthRoof(label, ceiling.source, ceiling.origin, ceiling.level, x, y, before)
 
 
@@ -465,7 +465,7 @@ def _points(
                 shape="circle",
                 x=axis.place(gbps),
                 y=y,
-                radius=max(_SMALLEST, _LARGEST * sqrt(share)),
+                radius=max(_LEAST_RADIUS, _MOST_RADIUS * sqrt(share)),
                 exceeds=bool(kernel.exceeds_ceiling),
                 lines=figures_of(kernel, level, share),
             )
@@ -473,6 +473,6 @@ def _points(
 
 def _label(point: Point) -> PointLabel:
     text = shorten(point.short, LABEL_LENGTH)
-    before = point.x + point.radius + 5 + len(text) * LETTER > _RIGHT
+    before = point.x + point.radius + 5 + len(text) * LETTER > _AXIS_RIGHT
     x = point.x - point.radius - 5 if before else point.x + point.radius + 5
     return PointLabel(text, point.level, x, point.y + 4, before)

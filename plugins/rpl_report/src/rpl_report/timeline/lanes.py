@@ -20,14 +20,15 @@ from rpl_core.values import frozen
 from rpl_report.timeline.model import RangeLane, TimelineLane, TimelineRanges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from rpl_analysis.execution_graph.dependencies.all_edges import Dependencies
     from rpl_analysis.execution_graph.graph.nodes import WorkNodes
     from rpl_analysis.execution_graph.results.domain import SolvedDomain
-    from rpl_core.model.trace import Trace
+    from rpl_analysis.phases.report import Place
+    from rpl_core.model.trace import Queue, Stream, Trace
 
     Int32Column = NDArray[np.int32]
     Int64Column = NDArray[np.int64]
@@ -120,19 +121,6 @@ def _path_rows(solved: SolvedDomain) -> Int64Column:
     rows = solved.path.rows
     return solved.domain.work_rows[rows[rows < solved.domain.work_rows.size]]
 
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from rpl_core.model.trace import Queue, Stream
-    from rpl_report.timeline.lanes import TimedWork
-
-    Int64Column = NDArray[np.int64]
-    from collections.abc import Iterator, Mapping
-
-    from rpl_analysis.phases.report import Place
 
 #: More streams do not fit on a page (chosen); those with the most work are shown.
 MOST_LANES = 48

@@ -205,7 +205,6 @@ TIMING = (
 # Thread traces and PC samples against what the kernels are known to execute, and against each other.
 
 
-_LONG, _SHORT = "fma_long", "fma_short"
 _FMA, _END = "v_fma_f64", "s_endpgm"
 #: Cycles between samples: some thousands of samples of the two kernels.
 _INTERVAL = 1 << 16

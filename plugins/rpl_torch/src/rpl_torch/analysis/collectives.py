@@ -20,8 +20,13 @@ from rpl_torch.contracts import TorchCollectivePart, TorchHostBoundPart
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
+    from rpl_core.model.trace import Trace
     from rpl_torch.analysis.launches import Launches
     from rpl_torch.model import CollectiveCall
+
+    Int64Column = NDArray[np.int64]
 
 _ELEMENT_BYTES = {
     "Double": 8,
@@ -255,15 +260,6 @@ def _bandwidth(
 
 
 # GPU idle time by the operator whose work ended it, and stretches in which the host sets the pace.
-
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rpl_core.model.trace import Trace
-    from rpl_torch.analysis.launches import Launches
-
-    Int64Column = NDArray[np.int64]
 
 
 @frozen(eq=False)

@@ -16,7 +16,11 @@ from rpl_core.values import frozen
 from rpl_torch.model import TORCH, TorchProcess
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
+
+    from rpl_core.model.trace import Copies, Dispatches, Trace
 
     Int64Column = NDArray[np.int64]
 
@@ -92,16 +96,6 @@ def nested(thread: Int64Column, begin_ns: Int64Column, end_ns: Int64Column) -> N
             around.append((end, row))
         parent[block] = parents
     return Nesting(begin_ns, end_ns, parent, threads, np.append(first, len(begin_ns)).astype(np.int64))
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from rpl_core.model.trace import Copies, Dispatches, Trace
-
-    Int64Column = NDArray[np.int64]
 
 
 _MODULE = "nn.Module: "

@@ -46,10 +46,7 @@ from rpl_torch.model import TORCH, CollectiveCall, Flows, Frames, Inputs, Operat
 from rpl_torch.reading.columns import WORK, EventColumns, EventFile, unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
