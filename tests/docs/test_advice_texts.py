@@ -16,9 +16,9 @@ import pytest
 
 from rpl_analysis.advice.rule_file import builtin_advice
 from rpl_core.cli.main import rpl
-from rpl_core.plugins import kinds
+from rpl_core.plugins.catalog import OPTIONS
+from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import create_host
-from rpl_core.plugins.selection import PluginSelection
 
 ROOT = Path(__file__).parents[2]
 _META = metadata.distribution("rocm-perf-lab")
@@ -78,7 +78,7 @@ def host():
 def options(host):
     """The options of each command by its words; of a command of commands those of all of them."""
     found: dict[tuple[str, ...], set[str]] = {}
-    of_plugins = [c.value for c in host.catalog.of(kinds.OPTIONS).contributions]
+    of_plugins = [c.value for c in host.catalog.of(OPTIONS).contributions]
 
     def look(command: click.Command, words: tuple[str, ...]) -> set[str]:
         own = {name for p in command.params for name in (*p.opts, *p.secondary_opts)} | {"--help"}
@@ -179,6 +179,6 @@ def test_what_a_device_alone_lacks_is_named_by_its_package(kind, name, package):
     brought = {entry.dist.name for entry in metadata.entry_points(group="rpl.packages") if entry.dist}
     needed = {re.split(r"[^a-z0-9-]", line)[0] for line in metadata.requires("rpl-gfx942") or ()}
     assert brought & needed
-    from rpl_core.plugins.packages import provider_of
+    from rpl_core.plugins.entry_points import provider_of
 
     assert provider_of(kind, name) == package

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import create_host
-from rpl_core.plugins.selection import PluginSelection
 from rpl_optimize.contracts.ledger import FinishedData
 from rpl_optimize.ledger.lines import FIRST_PREVIOUS, LedgerEvent, encode, make_entry, read_ledger
 from rpl_optimize.ledger.recorded_evidence import seed_after
