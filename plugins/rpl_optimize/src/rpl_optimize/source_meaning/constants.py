@@ -506,11 +506,11 @@ class _Comparison:
                     raise _RefusedError(_twin(value, name), self._line(node))
             # The tree shows no number that is the extent of an array.
             for at, number in numbers_in(self.text[function.begin : function.end]):
-                begin, value = function.begin + at, value_of(number)
+                begin, said = function.begin + at, value_of(number)
                 changed = begin in self._places or any(begin == one.begin for one in self._defined)
-                if value in twins and value >= _TELLING - 1 and not changed:
-                    name = twins[int(value)]
-                    raise _RefusedError(_twin(int(value), name), shown_line(self.text, begin))
+                if said in twins and said >= _TELLING - 1 and not changed:
+                    name = twins[int(said)]
+                    raise _RefusedError(_twin(int(said), name), shown_line(self.text, begin))
 
     def _block(self, old: Unit, new: Unit, *, probe: bool) -> int | None:
         """The most work-items of a launch; the limits of the GPU, and launches that don't follow, refuse."""

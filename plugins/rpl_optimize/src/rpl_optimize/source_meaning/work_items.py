@@ -377,7 +377,7 @@ def _bounds(index: Node, condition: Node, signs: frozenset[str]) -> bool:
 
 
 def _names(node: Node, index: Node) -> bool:
-    return plain(node).get("referencedDecl", {}).get("id") == index["id"]
+    return bool(plain(node).get("referencedDecl", {}).get("id") == index["id"])
 
 
 def _store(kernel: _Kernel, index: Node, node: Node) -> tuple[str, int, Node, Node]:
