@@ -14,7 +14,8 @@ _BLOCK_BYTES = 1 << 20
 def sha256_of(path: Path) -> str:
     """The hash in hexadecimal; the file is read in blocks."""
     digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(_BLOCK_BYTES):
-            digest.update(block)
+    block = memoryview(bytearray(_BLOCK_BYTES))
+    with path.open("rb", buffering=0) as stream:
+        while count := stream.readinto(block):
+            digest.update(block[:count])
     return digest.hexdigest()
