@@ -19,11 +19,10 @@ from rpl_analysis.hookspecs import COLLECTIVE_RULES
 from rpl_analysis.ranks.summary_file import RecordedFile, SavedSummary, is_of, load_summary, save_summary
 from rpl_core.errors import BadDataError, InterruptedRunError, MissingError, RplError
 from rpl_core.ingest.claims import claim_files, require_readable
-from rpl_core.ingest.files import expand
-from rpl_core.ingest.load import load_recording
+from rpl_core.ingest.load import expand, load_recording
 from rpl_core.interfaces.executor import Answer, ExecutorRequest, Task, Workers
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from rpl_core.cli.session import Session
     from rpl_core.ingest.claims import Claim
     from rpl_core.interfaces.reader import InputSet, Reader
-    from rpl_core.plugins.relay import Contribution
 
 __all__ = ["GatherRequest", "Gathered", "gather", "gather_kept", "sum_up"]
 
@@ -187,7 +185,7 @@ def _find(
     ``known`` files are summed up already. A file that stands alone is claimed by the worker that reads it.
     """
     readers = session.host.catalog.readers().contributions
-    alone = [file for file in files if any(_stands_alone(file, offered) for offered in readers)]
+    alone = [file for file in files if any(_stands_alone(file, one.value, one.plugin) for one in readers)]
     claims = claim_files(sorted(set(files) - set(alone)), readers)
     if not known and not alone:
         require_readable(claims, named, has_readers=bool(readers))
@@ -204,9 +202,9 @@ def _find(
     ]
 
 
-def _stands_alone(file: Path, offered: Contribution[Reader]) -> bool:
-    with suppress(RplError), plugin_boundary(offered.plugin, f"reader {offered.value.name!r}"):
-        return offered.value.stands_alone(file) is True
+def _stands_alone(file: Path, reader: Reader, plugin: str) -> bool:
+    with suppress(RplError), plugin_boundary(plugin, f"reader {reader.name!r}"):
+        return reader.stands_alone(file) is True
     return False  # what a reader can't tell of one file it may know of all
 
 
@@ -334,7 +332,7 @@ def _summary_of(files: Sequence[Path], session: Session) -> SavedSummary:
     rules = [contribution.value for contribution in catalog.of(COLLECTIVE_RULES).contributions]
     hashes = dict(zip(trace.source.paths, trace.source.sha256, strict=True))
     from rpl_analysis.ranks.summary import summarise
-    from rpl_core.files.digest import sha256_of
+    from rpl_core.files import sha256_of
 
     return SavedSummary(
         tuple(
