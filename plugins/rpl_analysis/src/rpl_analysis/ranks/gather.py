@@ -327,7 +327,7 @@ def _summary_of(files: Sequence[Path], session: Session) -> SavedSummary:
     before = [path.stat() for path in files]
     recording = load_recording(files, catalog.readers().contributions, ranks=True)
     if not recording.timing_runs:
-        raise BadDataError(f"{files[0]} holds no times of kernels")
+        raise BadDataError("it holds no times of kernels")
     trace = recording.timing_runs[0]
     rules = [contribution.value for contribution in catalog.of(COLLECTIVE_RULES).contributions]
     hashes = dict(zip(trace.source.paths, trace.source.sha256, strict=True))
