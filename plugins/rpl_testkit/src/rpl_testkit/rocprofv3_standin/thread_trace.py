@@ -16,14 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 from rpl_core.model.origin import ORIGIN_MARK
 from rpl_core.values import frozen
 from rpl_testkit.rocpd_writer.rows import DispatchRow, RocpdContents
-from rpl_testkit.rocprofv3_standin.outputs.result_files import NameKeys, output_file
-from rpl_testkit.rocprofv3_standin.request.passes import Pass, kernel_filter
+from rpl_testkit.rocprofv3_standin.passes import Pass, kernel_filter
+from rpl_testkit.rocprofv3_standin.result_files import NameKeys, output_file
 
 if TYPE_CHECKING:
     from rpl_testkit.rocprofv3_standin.messages import Log
-
-__all__ = ["decoder_missing", "write_thread_traces"]
-
 
 _HEADER: Final = "ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle"
 _STATS_HEADER: Final = '"CodeObj","Vaddr","Instruction","Hitcount","Latency","Stall","Idle","Source"\n'

@@ -1,4 +1,7 @@
-"""Which passes a request means, whether counters fit, which launches are kept, and the answer to -L."""
+"""PC sampling on the command line: the options together, and what the GPU of the stand-in offers.
+
+Words of refusals are those of rocprofv3.py and of its tool library (rocprofiler-sdk 1.0 to 1.4).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rpl_core.values import frozen
-from rpl_testkit.rocprofv3_standin.request.arguments import (
+from rpl_testkit.rocprofv3_standin.command_line import (
     InputFileError,
     InputJob,
     expand_aggregates,
@@ -16,9 +19,7 @@ from rpl_testkit.rocprofv3_standin.request.arguments import (
     read_input_file,
     split_counters,
 )
-from rpl_testkit.rocprofv3_standin.request.pc_sampling import PcSampling, pc_sampling_of
-from rpl_testkit.rocprofv3_standin.request.replay import replay_wanted
-from rpl_testkit.synthetic_recording.counters import (
+from rpl_testkit.synthetic_recording.mi300x import (
     available_counters,
     base_counters,
     counter_block,
@@ -26,7 +27,93 @@ from rpl_testkit.synthetic_recording.counters import (
 )
 
 if TYPE_CHECKING:
-    from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm
+    from rpl_testkit.rocprofv3_standin.command_line import EmulatedRocm
+
+BETA_VARIABLE: Final = "ROCPROFILER_PC_SAMPLING_BETA_ENABLED"
+#: As ``rocprofv3 -L`` lists them for gfx942: unit, smallest and largest interval.
+_OFFERED: Final = {
+    "stochastic": ("cycles", 256, 1 << 31),
+    "host_trap": ("time", 1, (1 << 64) - 1),
+}
+
+
+class PcSamplingError(Exception):
+    """The options don't go together; the text is what the profiler prints after `Fatal error:`."""
+
+
+@frozen
+class PcSampling:
+    """A request whose options go together."""
+
+    method: str
+    unit: str
+    interval: int
+
+    @property
+    def is_offered(self) -> bool:
+        unit, smallest, largest = _OFFERED[self.method]
+        return self.unit == unit and smallest <= self.interval <= largest
+
+    @property
+    def is_configurable(self) -> bool:
+        """The hardware counts cycles by a power of two."""
+        return self.method != "stochastic" or not self.interval & (self.interval - 1)
+
+
+def pc_sampling_of(options: Mapping[str, Any], environment: Mapping[str, str]) -> PcSampling | None:
+    """The request, or None. PcSamplingError as the driver script refuses it."""
+    method, unit, interval = (options.get(f"pc_sampling_{key}") for key in ("method", "unit", "interval"))
+    if not (method or unit or interval):
+        return None
+    if not options.get("pc_sampling_beta_enabled") and BETA_VARIABLE not in environment:
+        raise PcSamplingError(
+            "PC sampling unavailable. The feature is implicitly disabled. To enable it, use "
+            f"--pc-sampling-beta-enable option or set {BETA_VARIABLE}=ON in the environment"
+        )
+    if not (method and unit and interval):
+        raise PcSamplingError("All three PC sampling configurations need to be set")
+    if interval <= 0:
+        raise PcSamplingError("PC sampling interval must be a positive number.")
+    return PcSampling(method, unit, interval)
+
+
+# Kernel replay on the command line: what it needs and what it does not go with.
+#
+# Words of refusals are those of rocprofv3.py of rocprofiler-sdk 1.4.1.
+
+
+class ReplayError(Exception):
+    """The options don't go together; the text is what the profiler prints after `Fatal error:`."""
+
+
+def replay_wanted(
+    options: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]], environment: Mapping[str, str]
+) -> bool:
+    """Whether launches are replayed. ReplayError where that can't be."""
+    if options.get("replay_mode") != "kernel":
+        return False
+    if not options.get("kernel_replay_beta_enabled"):
+        raise ReplayError(
+            "--replay-mode kernel requires acknowledgement that kernel replay is a beta "
+            "feature via --kernel-replay-beta-enabled"
+        )
+    if not options.get("pmc") and not any(job.get("pmc") or job.get("pmc_groups") for job in jobs):
+        raise ReplayError(
+            "--replay-mode kernel requires counter collection (--pmc, input-file pmc, or pmc_groups)"
+        )
+    conflicts = ["--att"] if options.get("advanced_thread_trace") else []
+    if options.get("pc_sampling_beta_enabled") or BETA_VARIABLE in environment:
+        conflicts.append("PC sampling")
+    if conflicts:
+        raise ReplayError(
+            f"--replay-mode kernel cannot be combined with {' or '.join(conflicts)}. Kernel replay only "
+            "varies counter groups from one pass to the next; every other service stays on for all of the "
+            "passes and would report each kernel once per pass. Collect them in a separate run."
+        )
+    return True
+
+
+# Which passes a request means, whether counters fit, which launches are kept, and the answer to -L.
 
 
 @frozen

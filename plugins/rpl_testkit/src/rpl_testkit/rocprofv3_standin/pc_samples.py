@@ -17,10 +17,8 @@ from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_testkit.rocpd_writer.rows import DispatchRow, RocpdContents
-    from rpl_testkit.rocprofv3_standin.request.pc_sampling import PcSampling
+    from rpl_testkit.rocprofv3_standin.passes import PcSampling
     from rpl_testkit.synthetic_recording.application_model import Application, KernelModel
-
-__all__ = ["PcSampleSet", "sample_application"]
 
 _REASON: Final = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_"
 _TYPE: Final = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_"
