@@ -18,7 +18,7 @@ import pytest
 from rpl_analysis.execution_graph.build import execution_graph
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
 from rpl_analysis.execution_graph.graph.lanes import lanes_are_queues
-from rpl_rocprofv3.readers.rocpd.reader import RocpdReader
+from rpl_rocprofv3.readers.catalog import RocpdReader
 from rpl_testkit.simulation import figures
 from rpl_testkit.simulation.database import write_database
 from rpl_testkit.simulation.proofs import proven_order

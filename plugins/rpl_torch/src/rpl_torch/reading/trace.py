@@ -19,12 +19,12 @@ from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process, TraceSource, distinct_values
 from rpl_core.text.safety import shorten
 from rpl_rocprofv3.readers.columns import Geometry, display_name, positions, taken
-from rpl_rocprofv3.readers.findings import Findings
 from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled, origin_of
 from rpl_rocprofv3.readers.trace.tables import (
     LATEST_NS,
     CopyRows,
     DispatchRows,
+    Findings,
     no_arguments,
     ordered_api_calls,
 )

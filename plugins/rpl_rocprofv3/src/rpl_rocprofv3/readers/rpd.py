@@ -22,13 +22,13 @@ from rpl_rocprofv3.readers.columns import (
     positions,
     taken,
 )
-from rpl_rocprofv3.readers.findings import Findings
-from rpl_rocprofv3.readers.sqlite.integer_columns import read_integers
+from rpl_rocprofv3.readers.sqlite.pages import read_integers
 from rpl_rocprofv3.readers.sqlite.tables import Tables
 from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
 from rpl_rocprofv3.readers.trace.tables import (
     CopyRows,
     DispatchRows,
+    Findings,
     direction_name,
     no_arguments,
     ordered_api_calls,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from rpl_core.model.trace import ApiCalls, Int32Column, Int64Column, Trace, UInt64Column
     from rpl_rocprofv3.database import Database
-    from rpl_rocprofv3.readers.sqlite.integer_columns import IntegerColumns
+    from rpl_rocprofv3.readers.sqlite.pages import IntegerColumns
 
 #: RPD does not say on which machine it was recorded; files of one set share a clock
 #: (docs/reference/formats.md, 3).
