@@ -18,10 +18,13 @@ from rpl_core.process.launch import require_program
 from rpl_core.process.storage import make_directory
 from rpl_core.text.secrets import masked_text
 from rpl_core.values import frozen
-from rpl_optimize.build.build_run import BuildRun, StepFailedError, TextBuilder, build_environment
-from rpl_optimize.build.compile_database import (
+from rpl_optimize.build.build_run import (
+    BuildRun,
     CompiledObject,
     Entry,
+    StepFailedError,
+    TextBuilder,
+    build_environment,
     compile_command,
     find_database,
     is_device_code,
