@@ -13,7 +13,7 @@ import attrs
 from rpl_core.errors import BadDataError
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_llm_unroll.disclosure import announce, refuse_secrets
 from rpl_llm_unroll.exchange import (
@@ -40,7 +40,7 @@ from rpl_optimize.ranked import RankedProposer
 from rpl_transforms.unroll import Unroll
 
 if TYPE_CHECKING:
-    from rpl_core.plugins.relay import Contribution
+    from rpl_core.plugins.host import Contribution
     from rpl_llm_unroll.interfaces.client import LlmClient
     from rpl_optimize.interfaces.proposer import Offered
 

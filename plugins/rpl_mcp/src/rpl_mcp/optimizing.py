@@ -16,10 +16,9 @@ import attrs
 from mcp.server.mcpserver import Context
 from pydantic import Field
 
-from rpl_core.errors import BadDataError, UsageError
-from rpl_core.exit_codes import ExitCode
-from rpl_core.files.bounded import parse_json, read_regular
-from rpl_core.text.secrets import is_masked
+from rpl_core.errors import BadDataError, ExitCode, UsageError
+from rpl_core.files import parse_json, read_regular
+from rpl_core.text import is_masked
 from rpl_mcp.results import (
     AcceptResult,
     AllowedResult,

@@ -23,8 +23,8 @@ import anyio
 import attrs
 
 from rpl_core.errors import BadDataError, MissingError, RplError, TimeLimitError, UsageError
-from rpl_core.run_directory.writer import claim_path
-from rpl_core.text.safety import readable
+from rpl_core.run_directory.manifest import claim_path
+from rpl_core.text import readable
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

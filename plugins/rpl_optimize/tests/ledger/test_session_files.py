@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from rpl_core.documents.bundle import to_json
+from rpl_core.documents import to_json
 from rpl_optimize.contracts.optimize import BuildPart, CandidatePart, JudgementPart, OptimizeDocument
 from rpl_optimize.ledger.lines import Ledger
 from rpl_optimize.ledger.lines import LedgerEvent as Event

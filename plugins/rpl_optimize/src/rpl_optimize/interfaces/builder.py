@@ -14,7 +14,7 @@ from rpl_core.values import frozen
 from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:
-    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.device import Architecture
 
 # What a build holds for the GPU, where its compiler makes no AMD code objects, and how two builds compare.
 #

@@ -18,11 +18,11 @@ from rpl_analysis.execution_graph.analyzer import median_run, why_no_graph
 from rpl_analysis.execution_graph.results.forecasts import most_gain_ns
 from rpl_analysis.what_if import FasterKernel, ReplayedRun
 from rpl_codeobject.kernel_names import is_instance, source_name
-from rpl_core.documents.bundle import Documents
+from rpl_core.documents import Documents
 from rpl_core.errors import BadDataError, InterruptedRunError, NoVerdictError, RplError
 from rpl_core.ingest.load import load_recording
 from rpl_core.pipeline import analyse_paths
-from rpl_core.profiling.record import ProfileRequest, record_application
+from rpl_core.profiling import ProfileRequest, record_application
 from rpl_core.values import frozen
 from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder, build_reproducibly
 from rpl_optimize.contracts.optimize import BuildPart

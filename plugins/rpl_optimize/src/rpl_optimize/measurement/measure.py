@@ -19,9 +19,9 @@ from rpl_core.errors import (
     TimeLimitError,
 )
 from rpl_core.interfaces.collector import Collector, LineSink
-from rpl_core.model.origin import Origin
-from rpl_core.profiling.session import StepSink
-from rpl_core.text.table import counted
+from rpl_core.model.metric import Origin
+from rpl_core.profiling import StepSink
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_measure.comparable import check_comparable
 from rpl_measure.estimates import median, robust_cv

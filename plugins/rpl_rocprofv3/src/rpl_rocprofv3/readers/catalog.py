@@ -14,7 +14,7 @@ import attrs
 
 from rpl_core.errors import BadDataError, ForeignFileError
 from rpl_core.interfaces.reader import InputSet, Reader
-from rpl_core.model.merge import merge_traces
+from rpl_core.model.recording import merge_traces
 from rpl_core.values import frozen
 from rpl_rocprofv3.database import open_database
 from rpl_rocprofv3.readers.claims import (

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.files.bounded import read_regular
+from rpl_core.files import read_regular
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
 from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process, TraceSource

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_core.model.calls import HostRange
-from rpl_core.model.origin import ORIGIN_MARK
-from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, TraceSource, distinct_values
+from rpl_core.model.metric import ORIGIN_MARK
+from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, HostRange, TraceSource, distinct_values
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns import distinct_ids, handle_values, number_values, positions, taken
 from rpl_rocprofv3.readers.rocpd.info import read_agents, read_names, read_processes, read_strings
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_core.model.origin import Origin
+    from rpl_core.model.metric import Origin
     from rpl_core.model.trace import ApiCalls, Int32Column, Int64Column, Trace
     from rpl_rocprofv3.database import Database
     from rpl_rocprofv3.readers.columns import IntegerColumn

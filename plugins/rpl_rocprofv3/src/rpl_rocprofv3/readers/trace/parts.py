@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import numpy as np
 
-from rpl_core.model.calls import RANGES
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.model.origin import ORIGIN_MARK, Origin
+from rpl_core.model.metric import ORIGIN_MARK, Origin
 from rpl_core.model.trace import (
     NOT_RECORDED,
+    RANGES,
     Agent,
     Queue,
     Stream,
@@ -33,8 +33,7 @@ from rpl_rocprofv3.readers.trace.tables import checked_counters, ordered_copies,
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rpl_core.model.calls import HostRange
-    from rpl_core.model.trace import ApiCalls, Int32Column, Kernel, Process
+    from rpl_core.model.trace import ApiCalls, HostRange, Int32Column, Kernel, Process
     from rpl_rocprofv3.readers.columns import IntegerColumn
     from rpl_rocprofv3.readers.trace.tables import (
         CopyRows,

@@ -13,7 +13,7 @@ import numpy as np
 
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, ApiCalls, Copies, CounterValues, Dispatches
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns import distinct_shapes, typed_columns
 
