@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rpl_analysis.contracts.steps import NextStepPart, PriorityPart
+from rpl_analysis.contracts.analysis import NextStepPart, PriorityPart
 from rpl_core.values import frozen
 
 

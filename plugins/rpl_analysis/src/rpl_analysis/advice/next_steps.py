@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from rpl_analysis.advice.model import NextSteps
-from rpl_analysis.contracts.steps import ConfirmationPart, NextStepPart, PriorityPart
+from rpl_analysis.contracts.analysis import ConfirmationPart, NextStepPart, PriorityPart
 from rpl_analysis.counters.formulas import counters_of
 from rpl_analysis.execution_graph.results.forecasts import most_gain_ns
 from rpl_analysis.interfaces import Advice, AdviceState, BottleneckLabel, Condition, label_name

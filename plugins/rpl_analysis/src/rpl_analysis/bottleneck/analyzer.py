@@ -42,7 +42,7 @@ class BottleneckAnalyzer(Analyzer):
     def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
         facts = context.facts
         quantities = facts.get(KERNEL_QUANTITIES) or {}
-        rooflines = facts[ROOFLINE].kernels
+        rooflines = {kernel.name: kernel for kernel in facts[ROOFLINE].kernels}
         no_lds = _kernels_without_lds(context.recording)
         rules, refused = _own_labels_only(context.offered(RULES))
         classifications = {}

@@ -12,7 +12,7 @@ from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness
 
 if TYPE_CHECKING:
-    from rpl_analysis.roofline.model import KernelRoofline
+    from rpl_analysis.contracts.roofline import KernelRooflineDoc, RoofPart
 
 #: Begins the note of a share above one.
 ABOVE_CEILING = "The figure is above its ceiling"
@@ -24,7 +24,7 @@ _WRONG = f"{ABOVE_CEILING}: counter passes and timing run did different work, or
 
 
 def ceiling_shares(
-    roofline: KernelRoofline | None, why_none: str, *, uses_lds: bool = True
+    roofline: KernelRooflineDoc | None, why_none: str, *, uses_lds: bool = True
 ) -> Mapping[str, Metric]:
     """``hbm_utilization``, ``l2_utilization``, ``lds_utilization`` and ``compute_utilization`` of one kernel.
 
@@ -46,18 +46,21 @@ def ceiling_shares(
     return shares
 
 
-def _hbm_share(roofline: KernelRoofline) -> Metric:
-    memory, share = roofline.roof.memory, roofline.hbm_utilization
-    if memory is None:
-        return share
-    return attrs.evolve(
-        share, formula=_rate_over_ceiling(roofline.achieved_gbps, memory.peak_gbps, memory.origin.value)
-    )
+def _hbm_share(roofline: KernelRooflineDoc) -> Metric:
+    roof = roofline.roof
+    if roof.peak_gbps is None:
+        return roof.memory_share
+    formula = _rate_over_ceiling(roofline.achieved_gbps, roof.peak_gbps, _origin(roof))
+    return attrs.evolve(roof.memory_share, formula=formula)
 
 
-def _compute_share(roofline: KernelRoofline) -> Metric:
-    share = roofline.compute_utilization
-    return attrs.evolve(share, formula=share.formula and f"{share.formula} ({roofline.roof.origin.value})")
+def _compute_share(roofline: KernelRooflineDoc) -> Metric:
+    share = roofline.roof.compute_share
+    return attrs.evolve(share, formula=share.formula and f"{share.formula} ({_origin(roofline.roof)})")
+
+
+def _origin(roof: RoofPart) -> str:
+    return roof.origin.value if roof.origin is not None else "unknown"
 
 
 def _rate_over_ceiling(rate: Metric, peak_gbps: float, origin: str) -> str:
@@ -65,7 +68,7 @@ def _rate_over_ceiling(rate: Metric, peak_gbps: float, origin: str) -> str:
     return f"{shown} GB/s / {peak_gbps:.6g} GB/s ({origin} ceiling)"
 
 
-def _level_share(roofline: KernelRoofline, name: str, quantity: str) -> Metric:
+def _level_share(roofline: KernelRooflineDoc, name: str, quantity: str) -> Metric:
     level = next((level for level in roofline.levels if level.level == name), None)
     if level is None:
         return Metric.unknown("fraction", f"the device's counter map has no {quantity}")

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rpl_analysis.bottleneck.ceilings import ABOVE_CEILING
-from rpl_analysis.bottleneck.model import Classification, Confidence, TestedCondition, TestedRule
+from rpl_analysis.bottleneck.model import Classification, TestedCondition, TestedRule
+from rpl_analysis.contracts.analysis import Confidence
 from rpl_analysis.counters.sums_of_quantities import is_open_above
 from rpl_analysis.interfaces import BottleneckLabel, Comparison, Condition, Rule
 from rpl_core.model.metric import Metric

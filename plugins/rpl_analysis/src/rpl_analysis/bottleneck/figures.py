@@ -33,8 +33,8 @@ from rpl_core.model.origin import Exactness, Origin
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    from rpl_analysis.contracts.roofline import KernelRooflineDoc
     from rpl_analysis.counters.model import KernelQuantities
-    from rpl_analysis.roofline.model import KernelRoofline
     from rpl_analysis.runtime.model import KernelTime
     from rpl_codeobject.occupancy import Occupancy
     from rpl_core.model.device import DeviceModel
@@ -57,7 +57,7 @@ class KernelEvidence:
 
     time: KernelTime
     occupancy: Occupancy | NoOccupancy | None
-    roofline: KernelRoofline | None
+    roofline: KernelRooflineDoc | None
     quantities: KernelQuantities | None
     uses_lds: bool = True  # or it is not known
     others: Mapping[str, Metric] = attrs.field(factory=dict)  # scalar facts of other analyzers

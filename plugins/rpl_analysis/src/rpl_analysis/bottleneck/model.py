@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
+from rpl_analysis.contracts.analysis import Confidence
 from rpl_analysis.interfaces import BottleneckLabel, Condition, Rule
 from rpl_core.model.metric import Metric
 from rpl_core.values import frozen
-
-
-class Confidence(str, Enum):
-    """From the evidence present.
-
-    HIGH: every condition that decided is exact, and no stronger rule of another label was left open. MEDIUM:
-    some deciding figure is a bound or an estimate, or a stronger rule narrowly fails by one, or it could not
-    be tested but the rule that it corroborates was. LOW: a stronger rule of another label could not be
-    tested for lack of data. NONE: unclassified.
-    """
-
-    HIGH = "high"
-    MEDIUM = "medium"
-    LOW = "low"
-    NONE = "none"
 
 
 @frozen

@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rpl_analysis.contracts.record import plain_values
-from rpl_analysis.documents.parts import AnalysisDocument, ConditionEvidence, KernelAnalysis, RuleEvidence
+from rpl_analysis.contracts.analysis import ConditionEvidence, KernelAnalysis, KernelLabels, RuleEvidence
 from rpl_analysis.interfaces import label_name
-from rpl_core.contracts import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from rpl_analysis.advice.model import NextSteps
     from rpl_analysis.bottleneck.model import Classification, TestedCondition, TestedRule
-    from rpl_analysis.contracts.roofline import RooflinePart
+    from rpl_analysis.contracts.roofline import KernelRooflineDoc
     from rpl_analysis.runtime.model import KernelTime
 
 
-def analysis_document(
+def kernel_labels(
     times: Mapping[str, KernelTime],
     classifications: Mapping[str, Classification],
-    rooflines: Mapping[str, RooflinePart],
+    rooflines: Mapping[str, KernelRooflineDoc],
     weights: Mapping[str, float],
     steps: NextSteps | None = None,
     *,
     extensions: Mapping[str, Any],
-) -> AnalysisDocument:
+) -> KernelLabels:
     """One entry per classified kernel, in descending order of time."""
     kernels = tuple(
         _kernel(
@@ -38,18 +36,17 @@ def analysis_document(
         for name, time in times.items()
         if name in classifications
     )
-    return AnalysisDocument(
-        schema_version=SCHEMA_VERSION,
+    return KernelLabels(
         kernels=kernels,
-        next_steps=plain_values(steps.priorities) if steps else (),
-        extensions=dict(extensions),
+        next_steps=steps.priorities if steps else (),
+        extensions=extensions,
     )
 
 
 def _kernel(
     time: KernelTime,
     classification: Classification,
-    roofline: RooflinePart | None,
+    roofline: KernelRooflineDoc | None,
     weight: float | None,
     steps: NextSteps | None,
 ) -> KernelAnalysis:
@@ -57,11 +54,11 @@ def _kernel(
     return KernelAnalysis(
         kernel=time.name,
         time_ms=time.total_ns / 1e6 if time.max_ns > 0 else None,
-        operational_intensity=roofline.operational_intensity if roofline else None,
-        roofline_position=roofline.position if roofline else None,
+        operational_intensity=roofline.operational_intensity.value if roofline else None,
+        roofline_position=roofline.position.value if roofline else None,
         critical_path_score=weight,
         bottleneck=label_name(classification.label),
-        confidence=classification.confidence.value,
+        confidence=classification.confidence,
         reason=classification.reason,
         evidence=tuple(_rule(tested) for tested in classification.evidence),
         near_misses=tuple(_rule(tested) for tested in classification.near_misses),
@@ -69,7 +66,7 @@ def _kernel(
         headroom_fraction=classification.headroom_fraction,
         headroom_source=classification.headroom_source,
         headroom_reason=classification.headroom_reason,
-        next_steps=plain_values(steps.kernels.get(time.name, ())) if steps else (),
+        next_steps=steps.kernels.get(time.name, ()) if steps else (),
         remedy=steps.remedies.get(time.name) if steps else None,
         label_by_active_lanes=label_name(then) if then else None,
     )
@@ -88,12 +85,12 @@ def _condition(tested: TestedCondition) -> ConditionEvidence:
     metric = tested.metric
     return ConditionEvidence(
         quantity=tested.condition.quantity,
-        comparison=tested.condition.comparison.value,
+        comparison=tested.condition.comparison,
         threshold=tested.condition.threshold,
         source=tested.condition.source,
         value=metric.value,
         holds=tested.holds,
-        exactness=metric.exactness.value if metric.exactness else None,
+        exactness=metric.exactness,
         upper=metric.upper,
         formula=metric.formula,
         note=metric.note,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from rpl_analysis.contracts.phases import PhasePart, PhasesPart
+from rpl_analysis.contracts.profile import PhasePart, PhasesPart
 from rpl_core.model.calls import RANGES, HostRange
 from rpl_core.values import frozen
 

@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.architecture import architecture_of
+from rpl_analysis.contracts.roofline import (
+    CeilingsPart,
+    ComputeCeilingDoc,
+    MemoryCeilingDoc,
+    RooflineResult,
+    RooflineStatus,
+)
 from rpl_analysis.facts import INSTRUCTION_MIX, KERNEL_QUANTITIES, KERNEL_TIMES, ROOFLINE
 from rpl_analysis.options import FLOP_MODEL
-from rpl_analysis.roofline.model import RooflineResult, RooflineStatus
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin
@@ -18,11 +24,12 @@ from rpl_core.model.origin import Exactness, Origin
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rpl_analysis.contracts.roofline import KernelRooflineDoc
     from rpl_analysis.counters.model import KernelQuantities
     from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
     from rpl_analysis.roofline.kernel import KernelFigures
-    from rpl_analysis.roofline.model import KernelRoofline
     from rpl_analysis.runtime.model import KernelTime
+    from rpl_core.model.device import DeviceModel
 
 __all__ = ["RooflineAnalyzer"]
 
@@ -53,16 +60,15 @@ class RooflineAnalyzer(Analyzer):
         figures = _kernel_figures(times, quantities, context.recording.origin)
         kernels = tuple(attrs.evolve(kernel, mix=mixes.get(kernel.name)) for kernel in figures)
         device = attrs.evolve(context.device, architecture_facts=architecture_of(context))
-        placed = {k.name: kernel_roofline(k, device, requested) for k in kernels}
-        usable = any(k.flops.value is not None or k.bytes.value is not None for k in placed.values())
+        placed = tuple(kernel_roofline(kernel, device, requested) for kernel in kernels)
+        usable = any(k.flops.value is not None or k.bytes.value is not None for k in placed)
         result = RooflineResult(
-            RooflineStatus.AVAILABLE if usable else RooflineStatus.UNAVAILABLE,
-            requested,
-            reason=None if usable else _why_unusable(placed.values()),
+            status=RooflineStatus.AVAILABLE if usable else RooflineStatus.UNAVAILABLE,
+            requested_flop_model=requested,
+            reason=None if usable else _why_unusable(placed),
             how_to_collect=None if usable else _HOW_TO_COLLECT,
             device=device.name,
-            compute_ceilings=device.compute_ceilings,
-            memory_ceilings=device.memory_ceilings,
+            ceilings=device_ceilings(device),
             kernels=placed,
             application=application_roofline(kernels, device, requested, placed) if usable else None,
         )
@@ -73,16 +79,39 @@ def _without_quantities(context: AnalysisContext) -> RooflineResult:
     requested = context.options[FLOP_MODEL]
     missing = context.recording.counters_missing
     if not context.recording.counter_passes and missing is not None:
-        return RooflineResult(RooflineStatus.UNAVAILABLE, requested, missing, _HOW_TO_COLLECT)
+        return RooflineResult(
+            status=RooflineStatus.UNAVAILABLE,
+            requested_flop_model=requested,
+            reason=missing,
+            how_to_collect=_HOW_TO_COLLECT,
+        )
     if not context.recording.counter_passes:
         # An emulator has no counters that could be collected.
         how = None if context.recording.origin is Origin.MODELLED else _HOW_TO_COLLECT
-        return RooflineResult(RooflineStatus.NOT_COLLECTED, requested, "no counter pass was recorded", how)
+        return RooflineResult(
+            status=RooflineStatus.NOT_COLLECTED,
+            requested_flop_model=requested,
+            reason="no counter pass was recorded",
+            how_to_collect=how,
+        )
     return RooflineResult(
-        RooflineStatus.UNAVAILABLE,
-        requested,
-        "counters were recorded, but the device is unknown, so their meaning is too",
-        "name the device with --device, or install its plugin",
+        status=RooflineStatus.UNAVAILABLE,
+        requested_flop_model=requested,
+        reason="counters were recorded, but the device is unknown, so their meaning is too",
+        how_to_collect="name the device with --device, or install its plugin",
+    )
+
+
+def device_ceilings(device: DeviceModel) -> CeilingsPart:
+    """All that are known, as documents hold them."""
+    return CeilingsPart(
+        compute=tuple(
+            ComputeCeilingDoc(c.data_type, c.pipe, c.peak_gflops, c.origin, c.source)
+            for c in device.compute_ceilings
+        ),
+        memory=tuple(
+            MemoryCeilingDoc(c.level, c.peak_gbps, c.origin, c.source) for c in device.memory_ceilings
+        ),
     )
 
 
@@ -123,6 +152,6 @@ def _time(time: KernelTime | None, origin: Origin) -> Metric:
     return Metric(per_launch, "ns", time.exactness, origin, formula="mean (end - start) per launch")
 
 
-def _why_unusable(placed: Iterable[KernelRoofline]) -> str:
+def _why_unusable(placed: Iterable[KernelRooflineDoc]) -> str:
     reasons = [kernel.bytes.reason for kernel in placed if kernel.bytes.reason]
     return reasons[0] if reasons else "no kernel has counters"

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.contracts.roofline import KernelRooflineDoc, LevelPart
 from rpl_analysis.counters.sums_of_quantities import exactness_of_part, exactness_of_sum, is_open_above
 from rpl_analysis.roofline.corrections import flop_corrections
-from rpl_analysis.roofline.model import KernelRoofline, LevelTraffic
 from rpl_analysis.roofline.quotients import quotient, scaled
 from rpl_analysis.roofline.roofs import Rates, bound_of, exceeded_ceilings, roof_of
 from rpl_analysis.roofline.vocabulary import CACHES, LEVELS, typed_work
@@ -21,8 +21,8 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rpl_analysis.contracts.roofline import RoofPart, TypeWorkPart
     from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
-    from rpl_analysis.roofline.model import Roof, WorkOfType
     from rpl_core.model.device import DeviceModel
 
 __all__ = ["KernelFigures", "kernel_roofline"]
@@ -43,7 +43,7 @@ class KernelFigures:
     mix: KernelMix | NoMix | None = None
 
 
-def kernel_roofline(kernel: KernelFigures, device: DeviceModel, requested_model: str) -> KernelRoofline:
+def kernel_roofline(kernel: KernelFigures, device: DeviceModel, requested_model: str) -> KernelRooflineDoc:
     """Place a kernel on the roofline of ``device``; unknown parts carry their reason."""
     figures, time_ns = kernel.figures, kernel.time_ns
     models = compare_models(figures, requested_model)
@@ -59,29 +59,35 @@ def kernel_roofline(kernel: KernelFigures, device: DeviceModel, requested_model:
         quotient(moved, time_ns, "GB/s", f"{traffic} / time"),
         dominant_type(models, types, device),
     )
+    dominant_name, dominant_pipe = rates.dominant or (None, None)
     spec = roof_of(rates, device, CeilingOrigin.SPEC)
     measured = roof_of(rates, device, device.benchmarked)
     per_byte = quotient(_arithmetic(flops, types, models.selected), moved, "OP/B", "operations / bytes")
     levels = _levels(figures, flops, time_ns, device)
     bound, reason = bound_of(per_byte, (spec, measured), moved)
-    return KernelRoofline(
+    # What a data sheet says of memory counts before what was measured, whether of it or of the arithmetic.
+    nearer = spec if spec.peak_gbps is not None else measured
+    return KernelRooflineDoc(
         name=kernel.name,
         launches=kernel.launches,
         counter_launches=kernel.counter_launches,
         time_ns=time_ns,
         flops=flops,
+        flop_model=models.selected,
         models=models,
         bytes=moved,
         byte_source=source,
         operational_intensity=quotient(flops, moved, "FLOP/B", f"{work} / {traffic}"),
         achieved_gflops=rates.gflops,
         achieved_gbps=rates.gbps,
-        dominant=rates.dominant,
+        dominant_type=dominant_name,
+        dominant_pipe=dominant_pipe,
         spec=spec,
         measured=measured,
         bound=bound,
         bound_reason=reason,
-        types=types,
+        position=nearer.position,
+        types=tuple(work for work in types if not _is_nothing(work.operations)),
         levels=levels,
         caches={name: figures[name] for name in CACHES if name in figures},
         exceeds_ceiling=exceeded_ceilings(rates, levels, device),
@@ -90,8 +96,12 @@ def kernel_roofline(kernel: KernelFigures, device: DeviceModel, requested_model:
     )
 
 
+def _is_nothing(operations: Metric) -> bool:
+    return operations.value == 0 and operations.exactness is Exactness.EXACT
+
+
 def _active_lane_share(
-    rates: Rates, figures: Mapping[str, Metric], device: DeviceModel, roofs: Sequence[Roof]
+    rates: Rates, figures: Mapping[str, Metric], device: DeviceModel, roofs: Sequence[RoofPart]
 ) -> Metric | None:
     """Share of the arithmetic ceilings without the work of idle lanes; ``None`` where no lane is known idle.
 
@@ -106,7 +116,8 @@ def _active_lane_share(
         else one
         for one in rates.types
     )
-    origin = next((roof.origin for roof in roofs if roof.memory is not None), roofs[-1].origin)
+    origin = next((roof.origin for roof in roofs if roof.peak_gbps is not None), roofs[-1].origin)
+    assert origin is not None  # only documents of other versions lack it
     return roof_of(attrs.evolve(rates, types=types), device, origin).compute_share
 
 
@@ -123,7 +134,7 @@ def _bytes(figures: Mapping[str, Metric], sources: Sequence[str]) -> tuple[Metri
     return figures.get(sources[0], Metric.unknown("B", f"the device defines no {sources[0]}")), None
 
 
-def _arithmetic(flops: Metric, types: Sequence[WorkOfType], model: str | None) -> Metric:
+def _arithmetic(flops: Metric, types: Sequence[TypeWorkPart], model: str | None) -> Metric:
     """FLOPs plus operations that are no FLOPs: what an arithmetic ceiling can limit."""
     total = flops
     if model == "valu_width" or flops.value is None:
@@ -147,7 +158,7 @@ def _with_integers(flops: Metric, integer: Metric) -> Metric:
 
 def _levels(
     figures: Mapping[str, Metric], flops: Metric, time_ns: Metric, device: DeviceModel
-) -> tuple[LevelTraffic, ...]:
+) -> tuple[LevelPart, ...]:
     levels = []
     for name, level in LEVELS:
         if name not in figures:
@@ -156,7 +167,7 @@ def _levels(
         measured = device.memory_ceiling(level, CeilingOrigin.MEASURED)
         published = device.memory_ceiling(level, CeilingOrigin.PUBLISHED)
         levels.append(
-            LevelTraffic(
+            LevelPart(
                 level,
                 figures[name],
                 quotient(flops, figures[name], "FLOP/B", f"FLOPs / {name}"),

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.contracts.roofline import Bound, RoofPart
 from rpl_analysis.counters.sums_of_quantities import exactness_of_part, exactness_of_sum, is_open_above
-from rpl_analysis.roofline.model import Bound, Roof
 from rpl_analysis.roofline.quotients import largest, scaled
 from rpl_analysis.roofline.work import untyped_flops
 from rpl_core.model.device import CeilingOrigin, Pipe
@@ -18,7 +18,7 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rpl_analysis.roofline.model import FlopModels, LevelTraffic, WorkOfType
+    from rpl_analysis.contracts.roofline import FlopModelMetrics, LevelPart, TypeWorkPart
     from rpl_core.model.device import ComputeCeiling, DeviceModel
 
 __all__ = ["Rates", "bound_of", "exceeded_ceilings", "roof_of"]
@@ -30,14 +30,14 @@ _SHARE_FORMULA = "sum over data types of rate / ceiling, on the busier pipe"
 class Rates:
     """What a kernel achieved, as far as the roofs need it."""
 
-    models: FlopModels
-    types: tuple[WorkOfType, ...]
+    models: FlopModelMetrics
+    types: tuple[TypeWorkPart, ...]
     gflops: Metric
     gbps: Metric
     dominant: tuple[str, Pipe] | None
 
 
-def roof_of(rates: Rates, device: DeviceModel, origin: CeilingOrigin) -> Roof:
+def roof_of(rates: Rates, device: DeviceModel, origin: CeilingOrigin) -> RoofPart:
     """The roof of one origin over a kernel; what the device does not know is ``None`` or unknown."""
     compute = _ceiling(device, rates.dominant, origin) if rates.dominant else None
     memory = device.memory_ceiling("hbm", origin)
@@ -49,10 +49,10 @@ def roof_of(rates: Rates, device: DeviceModel, origin: CeilingOrigin) -> Roof:
         memory_share = Metric.unknown("fraction", reason)
     else:
         memory_share = scaled(rates.gbps, 1 / memory.peak_gbps, "fraction", "GB/s / ceiling", memory.source)
-    return Roof(
+    return RoofPart(
         origin,
-        compute,
-        memory,
+        compute.peak_gflops if compute else None,
+        memory.peak_gbps if memory else None,
         compute.peak_gflops / memory.peak_gbps if compute and memory else None,
         compute_share,
         memory_share,
@@ -114,7 +114,7 @@ def _sum(parts: Sequence[Metric]) -> Metric:
     )
 
 
-def bound_of(intensity: Metric, roofs: Sequence[Roof], bytes_moved: Metric) -> tuple[Bound | None, str]:
+def bound_of(intensity: Metric, roofs: Sequence[RoofPart], bytes_moved: Metric) -> tuple[Bound | None, str]:
     """The side of the ridge of the first roof that has one, and why; ``None`` when it is not decided.
 
     ``intensity`` counts all arithmetic with a ceiling per byte. An interval or a lower bound decides only
@@ -132,7 +132,8 @@ def bound_of(intensity: Metric, roofs: Sequence[Roof], bytes_moved: Metric) -> t
     side = _side(intensity, roof.ridge)
     if side is Bound.COMPUTE and is_open_above(bytes_moved):
         side = None  # with all bytes counted the intensity may lie below the ridge
-    text = f"{intensity.value:.4g} FLOP/B against a {roof.origin.value} ridge of {roof.ridge:.4g}"
+    origin = roof.origin.value if roof.origin is not None else "known"
+    text = f"{intensity.value:.4g} FLOP/B against a {origin} ridge of {roof.ridge:.4g}"
     if side is None:
         return None, f"undecided, because figures are incomplete: {text}"
     return side, text
@@ -149,7 +150,7 @@ def _side(intensity: Metric, ridge: float) -> Bound | None:
     return low
 
 
-def exceeded_ceilings(rates: Rates, levels: Sequence[LevelTraffic], device: DeviceModel) -> tuple[str, ...]:
+def exceeded_ceilings(rates: Rates, levels: Sequence[LevelPart], device: DeviceModel) -> tuple[str, ...]:
     """Data-sheet ceilings below an achieved rate, such as ``"hbm"``, ``"l2"`` or ``"F64 valu"``."""
     exceeded = []
     memory = device.memory_ceiling("hbm", CeilingOrigin.SPEC)

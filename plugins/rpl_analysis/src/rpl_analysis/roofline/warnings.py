@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.roofline.model import RooflineStatus
+from rpl_analysis.contracts.roofline import RooflineStatus
 from rpl_analysis.roofline.work import untyped_flops
 from rpl_analysis.text.names import shown_names
+from rpl_core.model.device import CeilingOrigin
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.text.table import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rpl_analysis.roofline.model import KernelRoofline, RooflineResult
+    from rpl_analysis.contracts.roofline import KernelRooflineDoc, RooflineResult
     from rpl_core.model.device import DeviceModel
 
 __all__ = ["roofline_diagnostics"]
@@ -25,8 +26,8 @@ def roofline_diagnostics(result: RooflineResult, device: DeviceModel) -> tuple[D
     """Diagnostics about all kernels together, in a fixed order."""
     if result.status is not RooflineStatus.AVAILABLE:
         return (_unusable(result),)
-    called = shown_names(kernel.name for kernel in result.kernels.values())
-    kernels = tuple(attrs.evolve(kernel, name=called[kernel.name]) for kernel in result.kernels.values())
+    called = shown_names(kernel.name for kernel in result.kernels)
+    kernels = tuple(attrs.evolve(kernel, name=called[kernel.name]) for kernel in result.kernels)
     return (
         *_fallbacks(kernels, device),
         *_untyped(kernels),
@@ -45,7 +46,7 @@ def _unusable(result: RooflineResult) -> Diagnostic:
     )
 
 
-def _fallbacks(kernels: Sequence[KernelRoofline], device: DeviceModel) -> list[Diagnostic]:
+def _fallbacks(kernels: Sequence[KernelRooflineDoc], device: DeviceModel) -> list[Diagnostic]:
     replaced = [kernel for kernel in kernels if kernel.models.fallback]
     best = device.counter_map.memory_bytes[0]
     legacy = [kernel for kernel in kernels if kernel.byte_source not in (None, best)]
@@ -73,7 +74,7 @@ def _fallbacks(kernels: Sequence[KernelRoofline], device: DeviceModel) -> list[D
     return diagnostics
 
 
-def _untyped(kernels: Sequence[KernelRoofline]) -> list[Diagnostic]:
+def _untyped(kernels: Sequence[KernelRooflineDoc]) -> list[Diagnostic]:
     untyped = [(kernel, rest) for kernel in kernels if (rest := untyped_flops(kernel.models, kernel.types))]
     if not untyped:
         return []
@@ -90,7 +91,7 @@ def _untyped(kernels: Sequence[KernelRoofline]) -> list[Diagnostic]:
     ]
 
 
-def _launches(kernels: Sequence[KernelRoofline]) -> list[Diagnostic]:
+def _launches(kernels: Sequence[KernelRooflineDoc]) -> list[Diagnostic]:
     known = [kernel for kernel in kernels if kernel.launches is not None and kernel.counter_launches]
     differing = [kernel for kernel in known if kernel.launches != kernel.counter_launches]
     if not differing:
@@ -108,7 +109,7 @@ def _launches(kernels: Sequence[KernelRoofline]) -> list[Diagnostic]:
     ]
 
 
-def _coverage(kernels: Sequence[KernelRoofline]) -> list[Diagnostic]:
+def _coverage(kernels: Sequence[KernelRooflineDoc]) -> list[Diagnostic]:
     timeless = [kernel for kernel in kernels if kernel.counter_launches and kernel.time_ns.value is None]
     uncounted = [kernel for kernel in kernels if not kernel.counter_launches]
     diagnostics = []
@@ -135,7 +136,7 @@ def _coverage(kernels: Sequence[KernelRoofline]) -> list[Diagnostic]:
     return diagnostics
 
 
-def _exceeded(kernels: Sequence[KernelRoofline], device: DeviceModel) -> list[Diagnostic]:
+def _exceeded(kernels: Sequence[KernelRooflineDoc], device: DeviceModel) -> list[Diagnostic]:
     memory = [kernel for kernel in kernels if "hbm" in kernel.exceeds_ceiling]
     arithmetic = [kernel for kernel in kernels if set(kernel.exceeds_ceiling) - {"hbm"}]
     diagnostics = []
@@ -156,14 +157,14 @@ def _exceeded(kernels: Sequence[KernelRoofline], device: DeviceModel) -> list[Di
     return diagnostics
 
 
-def _above_bandwidth(kernels: Sequence[KernelRoofline], device: DeviceModel) -> Diagnostic:
+def _above_bandwidth(kernels: Sequence[KernelRooflineDoc], device: DeviceModel) -> Diagnostic:
     llc, first = device.llc_bytes, kernels[0]
     fits = llc is not None and all(k.bytes.value is not None and k.bytes.value <= llc for k in kernels)
     if fits:
         cause = "its data fit the Infinity Cache, whose hits count as traffic beyond L2"
     else:
         cause = "Infinity Cache hits count as traffic beyond L2, or the runs did different work"
-    ceiling = first.spec.memory
+    ceiling = device.memory_ceiling("hbm", CeilingOrigin.SPEC)
     assert ceiling is not None  # nothing exceeds an unknown ceiling
     return Diagnostic(
         "roofline.above_bandwidth",

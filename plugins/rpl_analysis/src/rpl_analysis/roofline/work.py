@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_analysis.contracts.roofline import FlopModelMetrics, FlopModelName, TypeWorkPart
 from rpl_analysis.counters.sums_of_quantities import is_open_above
-from rpl_analysis.roofline.model import FlopModels, WorkOfType
 from rpl_analysis.roofline.quotients import quotient
 from rpl_analysis.roofline.vocabulary import PER_OP, VALU_WIDTH
 from rpl_core.model.device import CeilingOrigin, Pipe
@@ -22,40 +22,41 @@ __all__ = ["compare_models", "dominant_type", "selected_flops", "untyped_flops",
 _ROUNDING = 1e-9
 
 
-def compare_models(figures: Mapping[str, Metric], requested: str) -> FlopModels:
+def compare_models(figures: Mapping[str, Metric], requested: str) -> FlopModelMetrics:
     """Both FLOP models, and the one to use: the requested one if it says anything, else the other.
 
     A per_op lower bound of zero says nothing: none of the operations that were counted occurred.
     """
     per_op, valu_width = _figure(figures, PER_OP), _figure(figures, VALU_WIDTH)
     known = {"per_op": _says_something(per_op), "valu_width": valu_width.value is not None}
-    other = "valu_width" if requested == "per_op" else "per_op"
-    selected: str | None = None
-    if known[requested]:
-        selected = requested
+    wanted: FlopModelName = "valu_width" if requested == "valu_width" else "per_op"
+    other: FlopModelName = "per_op" if wanted == "valu_width" else "valu_width"
+    selected: FlopModelName | None = None
+    if known[wanted]:
+        selected = wanted
     elif known[other]:
         selected = other
     elif per_op.value is not None:
         selected = "per_op"  # a lower bound of zero is still better than nothing
-    replaced = selected not in (requested, None)
-    fallback = f"{requested} was not collected, {selected} is used" if replaced else None
+    replaced = selected not in (wanted, None)
+    fallback = f"{wanted} was not collected, {selected} is used" if replaced else None
     ratio = None
     if per_op.value and valu_width.value is not None and not is_open_above(per_op):
         ratio = valu_width.value / per_op.value
-    return FlopModels(per_op, valu_width, ratio, selected, fallback)
+    return FlopModelMetrics(per_op, valu_width, ratio, fallback, selected)
 
 
-def selected_flops(models: FlopModels) -> Metric:
+def selected_flops(models: FlopModelMetrics) -> Metric:
     """FLOPs of the selected model; unknown with the reason of per_op when none is known."""
     return models.valu_width if models.selected == "valu_width" else models.per_op
 
 
 def work_by_type(
     figures: Mapping[str, Metric], time_ns: Metric, declared: Sequence[TypedWork]
-) -> tuple[WorkOfType, ...]:
+) -> tuple[TypeWorkPart, ...]:
     """Operations and rate of every data type and pipe that the device declares."""
     return tuple(
-        WorkOfType(
+        TypeWorkPart(
             work.data_type,
             work.pipe,
             figures[work.quantity],
@@ -67,7 +68,7 @@ def work_by_type(
     )
 
 
-def untyped_flops(models: FlopModels, types: Sequence[WorkOfType]) -> float:
+def untyped_flops(models: FlopModelMetrics, types: Sequence[TypeWorkPart]) -> float:
     """FLOPs of the per_op model that no declared data type accounts for, so that they have no ceiling."""
     if models.selected != "per_op" or not models.per_op.value:
         return 0.0
@@ -77,7 +78,7 @@ def untyped_flops(models: FlopModels, types: Sequence[WorkOfType]) -> float:
 
 
 def dominant_type(
-    models: FlopModels, types: Sequence[WorkOfType], device: DeviceModel
+    models: FlopModelMetrics, types: Sequence[TypeWorkPart], device: DeviceModel
 ) -> tuple[str, Pipe] | None:
     """The type that needs the most time at its data-sheet ceiling; by operations where a ceiling is unknown.
 
@@ -94,7 +95,7 @@ def dominant_type(
         return None
     complete = all(ceiling is not None for ceiling in ceilings.values())
 
-    def cost(one: WorkOfType) -> float:
+    def cost(one: TypeWorkPart) -> float:
         ceiling = ceilings[one.data_type, one.pipe]
         scale = ceiling.peak_gflops if complete and ceiling is not None else 1.0
         return (one.operations.value or 0.0) / scale

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from rpl_analysis.contracts.stability import StabilityClass
+from rpl_analysis.contracts.profile import StabilityClass
 from rpl_analysis.runtime.model import ApplicationTime, KernelTime
 from rpl_analysis.runtime.timing import TimeSource
 from rpl_analysis.text.figures import duration_ns

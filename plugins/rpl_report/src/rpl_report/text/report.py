@@ -27,11 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rpl_analysis.contracts.analysis import AnalysisDocument
-    from rpl_analysis.contracts.profile import ProfileDocument
+    from rpl_analysis.contracts.profile import AddedTime, CallOverhead, ProfileDocument
     from rpl_analysis.contracts.roofline import RooflineDocument
-    from rpl_analysis.contracts.stability import AddedTime, CallOverhead
-    from rpl_core.contracts.common import MetricDoc
     from rpl_core.interfaces.section import Block, Table
+    from rpl_core.model.metric import Metric
     from rpl_report.documents import ReportDocuments
     from rpl_report.sections import AnsweredSection
     from rpl_report.verdict import Entry, Naming, Verdict
@@ -287,5 +286,5 @@ def corrections_section(
     )[0]
 
 
-def _figure(metric: MetricDoc | None) -> str:
+def _figure(metric: Metric | None) -> str:
     return UNKNOWN if metric is None else marked(metric.value, metric.exactness, metric.upper)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from rpl_analysis.contracts.profile import ProfileDocument
     from rpl_analysis.contracts.roofline import KernelRooflineDoc, RooflineDocument
-    from rpl_core.contracts.common import MetricDoc
+    from rpl_core.model.metric import Metric
     from rpl_report.html.kernel_identity import Colours, KernelNames
 
 #: As wide as a window of 800 pixels leaves room, so that text keeps its size there.
@@ -167,7 +167,7 @@ def _frame(roofline: RooflineDocument, kernels: Iterable[KernelRooflineDoc]) -> 
     )
 
 
-def _known(metric: MetricDoc) -> list[float]:
+def _known(metric: Metric) -> list[float]:
     return [metric.value] if metric.value else []
 
 
