@@ -18,7 +18,6 @@ from rpl_core.text.safety import encodable
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import ArtefactDoc, DiagnosticDoc, ProvenanceDoc
-    from rpl_core.contracts.common import MetricDoc as MetricDoc
     from rpl_core.devices import ResolvedDevice
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Trace
@@ -40,7 +39,7 @@ class Draft(dict[str, Any]):
 
 
 if not TYPE_CHECKING:
-    ArtefactDoc = DiagnosticDoc = MetricDoc = ProvenanceDoc = Draft
+    ArtefactDoc = DiagnosticDoc = ProvenanceDoc = Draft
 
 
 def check_draft(shape: Mapping[str, Any], draft: Mapping[str, Any]) -> dict[str, Any]:

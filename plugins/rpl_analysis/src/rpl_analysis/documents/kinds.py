@@ -20,7 +20,7 @@ from rpl_analysis.facts import (
     RANKS,
     ROOFLINE,
 )
-from rpl_analysis.phases.option import RANGE
+from rpl_analysis.options import RANGE
 from rpl_analysis.text.names import linker_names
 from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.errors import BadDataError
@@ -79,7 +79,7 @@ class ProfileKind(_Kind):
         return ProfileDocument
 
     def draft(self, context: DocumentContext) -> Mapping[str, Any]:
-        from rpl_analysis.documents.profile import ProfileFacts, profile_of
+        from rpl_analysis.documents.from_facts import ProfileFacts, profile_of
 
         facts = context.facts
         profile = profile_of(
@@ -188,7 +188,7 @@ class AnalysisKind(_Kind):
         return AnalysisDocument
 
     def draft(self, context: DocumentContext) -> Mapping[str, Any]:
-        from rpl_analysis.documents.analysis import kernel_labels
+        from rpl_analysis.documents.from_facts import kernel_labels
 
         facts = context.facts
         published = {

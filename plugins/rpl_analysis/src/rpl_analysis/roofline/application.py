@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.contracts.roofline import ApplicationRooflineDoc
-from rpl_analysis.counters.sums_of_quantities import (
+from rpl_analysis.metric_arithmetic import (
     exactness_of_part,
     exactness_of_sum,
     is_open_above,
     low_or_middle,
 )
-from rpl_analysis.roofline.kernel import KernelFigures, kernel_roofline
-from rpl_analysis.roofline.vocabulary import additive
+from rpl_analysis.roofline.kernel import KernelFigures, additive, kernel_roofline
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin
 

@@ -114,8 +114,7 @@ def _nothing_to_explain(directory: Path, profile: ProfileDocument | None) -> Rpl
 
 
 def _find(analysis: AnalysisDocument, name: str | None, directory: Path) -> KernelAnalysis:
-    from rpl_analysis.text.distinct import named_few
-    from rpl_analysis.text.names import names_like, shown_names
+    from rpl_analysis.text.names import named_few, names_like, shown_names
     from rpl_core.errors import MissingError, UsageError
     from rpl_core.text.alike import did_you_mean
 

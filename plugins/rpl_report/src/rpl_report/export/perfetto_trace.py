@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from rpl_analysis.execution_graph.results.time_spent import IDLE_CAUSES
-from rpl_analysis.phases.report import ranges_by_name
+from rpl_analysis.phases import ranges_by_name
 from rpl_core.text.safety import encodable, printable
 from rpl_core.text.table import counted
 from rpl_core.values import frozen

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Int64Column = NDArray[np.int64]
     Float64Column = NDArray[np.float64]
-    from rpl_analysis.phases.report import Place
+    from rpl_analysis.phases import Place
     from rpl_core.model.trace import ApiCalls, Trace
     from rpl_report.export.source import WorkTrack
 

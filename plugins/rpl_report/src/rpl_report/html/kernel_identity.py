@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import escape
 
-from rpl_analysis.text.distinct import shorten_apart
 from rpl_analysis.text.figures import work_name
+from rpl_analysis.text.names import shorten_apart
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from rpl_analysis.text.figures import UNKNOWN, duration_ns, in_unit, marked, occupancy_share, percent
-from rpl_analysis.text.fit import fit_table
+from rpl_analysis.text.names import fit_table
 from rpl_core.text.alike import did_you_mean
 from rpl_core.text.safety import printable
 from rpl_core.text.table import counted

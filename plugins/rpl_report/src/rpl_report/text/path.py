@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rpl_analysis.text.distinct import shorten_apart
 from rpl_analysis.text.figures import (
     UNKNOWN,
     between,
@@ -14,7 +13,7 @@ from rpl_analysis.text.figures import (
     percent,
     work_name,
 )
-from rpl_analysis.text.fit import fit_table
+from rpl_analysis.text.names import fit_table, shorten_apart
 from rpl_core.cli.output import USUAL_WIDTH
 from rpl_core.text.safety import printable
 from rpl_report.verdict import NOTEWORTHY, dominance_matters, is_notable

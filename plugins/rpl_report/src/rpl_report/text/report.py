@@ -9,9 +9,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from rpl_analysis.options import NAMES
-from rpl_analysis.text.distinct import shorten_apart
 from rpl_analysis.text.figures import UNKNOWN, between, duration_ns, marked, one_unit, percent, work_name
-from rpl_analysis.text.fit import fit_table
+from rpl_analysis.text.names import fit_table, shorten_apart
 from rpl_core.cli.output import USUAL_WIDTH
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
 from rpl_core.interfaces.section import Paragraph, SectionRequest

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_analysis.critical_path.segmented import running_max
-from rpl_analysis.phases.report import ranges_by_name
+from rpl_analysis.phases import ranges_by_name
 from rpl_core.values import frozen
 from rpl_report.timeline.model import RangeLane, TimelineLane, TimelineRanges
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Int64Column = NDArray[np.int64]
     from collections.abc import Iterator, Mapping
 
-    from rpl_analysis.phases.report import Place
+    from rpl_analysis.phases import Place
 
 #: More streams do not fit on a page (chosen); those with the most work are shown.
 MOST_LANES = 48
