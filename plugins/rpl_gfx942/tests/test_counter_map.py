@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 
 from rpl_analysis.bottleneck.analyzer import builtin_rules
+from rpl_analysis.counters.formulas import counters_of, parse_expression
 from rpl_analysis.counters.join import join_counters
-from rpl_analysis.counters.quantities import counters_of, derive_quantities, parse_expression
+from rpl_analysis.counters.quantities import derive_quantities
 from rpl_analysis.roofline.kernel import CACHES, additive
 from rpl_core.model.origin import Exactness, Origin
 from rpl_core.model.recording import Recording

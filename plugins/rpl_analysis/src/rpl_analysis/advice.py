@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from rpl_analysis.contracts.analysis import ConfirmationPart, NextStepPart, PriorityPart
-from rpl_analysis.counters.quantities import counters_of
+from rpl_analysis.counters.formulas import counters_of
 from rpl_analysis.execution_graph.results.forecasts import most_gain_ns
 from rpl_analysis.facts import BOTTLENECKS, EXECUTION_GRAPH, KERNEL_QUANTITIES, NEXT_STEPS, RANKS
 from rpl_analysis.hookspecs import ADVICE

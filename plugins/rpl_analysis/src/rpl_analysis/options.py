@@ -12,7 +12,6 @@ from rpl_core.interfaces.options import CommandOption, OptionForm, SettingKind
 
 if TYPE_CHECKING:
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
-    from rpl_core.model.recording import Recording
 
 Ceiling = TypeVar("Ceiling", "ComputeCeiling", "MemoryCeiling")
 
@@ -169,25 +168,4 @@ ANALYSIS_OPTIONS: tuple[CommandOption[Any], ...] = (
     COPIES,
     FULL_GRAPH,
     NAMES,
-)
-
-
-# ``--range``: analyse the work of one range of the application.
-
-
-def _within(recording: Recording, name: str) -> Recording:
-    from rpl_analysis.phases import restricted
-
-    return restricted(recording, name)
-
-
-RANGE: CommandOption[str | None] = CommandOption(
-    name="range",
-    commands=("profile", "analyze", "what-if", "export", "compare"),
-    parse=str,
-    default=None,
-    help="Only the work that roctx ranges of this name launched; '' is all work.",
-    metavar="NAME",
-    recorded=True,
-    change_recording=_within,
 )

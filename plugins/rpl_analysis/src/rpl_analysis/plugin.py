@@ -17,7 +17,8 @@ RPL_API = 2
 
 @hookimpl
 def rpl_options() -> tuple[CommandOption[Any], ...]:
-    from rpl_analysis.options import ANALYSIS_OPTIONS, RANGE
+    from rpl_analysis.options import ANALYSIS_OPTIONS
+    from rpl_analysis.range_option import RANGE
 
     return (*ANALYSIS_OPTIONS, RANGE)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rpl_analysis.counters.formulas import evaluate_formula
 from rpl_analysis.counters.model import KernelCounters
-from rpl_analysis.counters.quantities import evaluate_formula
 from rpl_core.model.device import Formula
 from rpl_core.model.origin import Exactness
 

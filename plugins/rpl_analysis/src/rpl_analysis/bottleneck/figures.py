@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.metric_arithmetic import scaled
+from rpl_analysis.counters.metric_arithmetic import scaled
 from rpl_codeobject.occupancy import NoOccupancy
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin

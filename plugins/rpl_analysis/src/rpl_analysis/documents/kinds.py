@@ -20,7 +20,7 @@ from rpl_analysis.facts import (
     RANKS,
     ROOFLINE,
 )
-from rpl_analysis.options import RANGE
+from rpl_analysis.range_option import RANGE
 from rpl_analysis.text.names import linker_names
 from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.errors import BadDataError

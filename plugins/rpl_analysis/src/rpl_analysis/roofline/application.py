@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.contracts.roofline import ApplicationRooflineDoc
-from rpl_analysis.metric_arithmetic import (
+from rpl_analysis.counters.metric_arithmetic import (
     exactness_of_part,
     exactness_of_sum,
     is_open_above,

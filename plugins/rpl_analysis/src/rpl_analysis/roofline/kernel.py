@@ -19,8 +19,7 @@ from rpl_analysis.contracts.roofline import (
     RoofPart,
     TypeWorkPart,
 )
-from rpl_analysis.instruction_mix import KernelMix, NoMix
-from rpl_analysis.metric_arithmetic import (
+from rpl_analysis.counters.metric_arithmetic import (
     exactness_of_part,
     exactness_of_sum,
     is_open_above,
@@ -28,6 +27,7 @@ from rpl_analysis.metric_arithmetic import (
     quotient,
     scaled,
 )
+from rpl_analysis.instruction_mix import KernelMix, NoMix
 from rpl_core.model.device import CeilingOrigin, Pipe, TypedWork
 from rpl_core.model.metric import Metric
 from rpl_core.model.origin import Exactness, Origin

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rpl_analysis.counters.formulas import counters_of
 from rpl_analysis.counters.join import JoinRules, join_counters
-from rpl_analysis.counters.quantities import counters_of, derive_quantities
+from rpl_analysis.counters.quantities import derive_quantities
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.ingest.load import load_recording
 from rpl_core.interfaces.collector import CollectRequest

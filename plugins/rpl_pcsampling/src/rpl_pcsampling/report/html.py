@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rpl_core.text.safety import readable
 from rpl_core.values import frozen
 from rpl_pcsampling.analysis.counting import source_line
-from rpl_pcsampling.report.section import TOO_FEW, interval, main_stall, place_of, shown_kernel, summary
+from rpl_pcsampling.report.phrases import TOO_FEW, interval, main_stall, place_of, shown_kernel, summary
 from rpl_report.html import figures as q
 
 if TYPE_CHECKING:

@@ -197,7 +197,7 @@ def _check_quantity(quantity: Quantity, known: set[str], subject: str) -> None:
 
 
 def _check_formula(formula: Formula, subject: str) -> None:
-    from rpl_analysis.counters.quantities import parse_expression
+    from rpl_analysis.counters.formulas import parse_expression
     from rpl_core.model.origin import Exactness
 
     demand(bool(formula.source.strip()), subject, "it must cite its source")
