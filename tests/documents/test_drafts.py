@@ -9,11 +9,9 @@ from rpl_analysis.contracts.graph import GraphResult
 from rpl_analysis.contracts.record import contract_of, plain_values
 from rpl_analysis.contracts.roofline import TypeWorkPart
 from rpl_analysis.documents.kinds import AnalysisKind, DagKind, ProfileKind, RooflineKind
-from rpl_core.documents.bundle import Documents, to_json
-from rpl_core.documents.drafts import Draft, check_draft
+from rpl_core.documents import Documents, Draft, check_draft, to_json
 from rpl_core.model.device import Pipe
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 
 KINDS = {kind.name: kind for kind in (ProfileKind(), RooflineKind(), DagKind(), AnalysisKind())}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rpl_core.model.device import CounterMap, Formula, Pipe, Quantity, Refinement, TypedWork
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 from rpl_core.values import frozen
 
 # Bytes that kernels move per memory level on CDNA GPUs, from TCC and TCP request counters.

@@ -11,8 +11,15 @@ from collections.abc import Mapping
 
 import attrs
 
-from rpl_core.model.architecture import Architecture
-from rpl_core.model.device import CeilingOrigin, ComputeCeiling, CounterMap, DeviceModel, MemoryCeiling, Pipe
+from rpl_core.model.device import (
+    Architecture,
+    CeilingOrigin,
+    ComputeCeiling,
+    CounterMap,
+    DeviceModel,
+    MemoryCeiling,
+    Pipe,
+)
 from rpl_core.values import frozen
 
 # Families of AMD GPUs: products of one instruction set, what tells them apart, and rates that they share.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from rpl_amdgpu.architectures import rdna_architecture
 from rpl_amdgpu.models import ComputeRate, Family, Product
 from rpl_core.model.device import CeilingOrigin, CounterMap, Formula, MemoryCeiling, Quantity
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 
 _MIB = 2**20
 _ABSENT = {

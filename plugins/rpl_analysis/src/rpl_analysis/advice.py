@@ -16,8 +16,7 @@ from rpl_analysis.hookspecs import ADVICE
 from rpl_analysis.interfaces import Advice, AdviceState, BottleneckLabel, Comparison, Condition, label_name
 from rpl_analysis.text.packaged_toml import packaged_rules
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Metric, Origin
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

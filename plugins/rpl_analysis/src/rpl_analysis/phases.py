@@ -13,10 +13,9 @@ from rpl_analysis.execution_graph.analyzer import median_run
 from rpl_analysis.facts import PHASES
 from rpl_core.errors import MissingError
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
-from rpl_core.model.calls import RANGES, HostRange
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.model.trace import TraceRole
-from rpl_core.text.table import counted
+from rpl_core.model.trace import RANGES, HostRange, TraceRole
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

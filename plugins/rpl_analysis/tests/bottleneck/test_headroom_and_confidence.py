@@ -7,8 +7,7 @@ import pytest
 from rpl_analysis.bottleneck.analyzer import parse_rules
 from rpl_analysis.bottleneck.classify import Confidence, classify, headroom_of
 from rpl_core.errors import BadDataError
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 
 
 def share(value, exactness=Exactness.EXACT, **more):

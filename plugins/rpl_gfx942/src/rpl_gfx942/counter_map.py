@@ -19,7 +19,7 @@ from rpl_amdgpu.cdna import (
     utilization_quantities,
 )
 from rpl_core.model.device import Formula, Quantity
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 
 __all__ = ["COUNTER_MAP"]
 

@@ -11,8 +11,7 @@ from rpl_analysis.bottleneck.figures import ABOVE_CEILING
 from rpl_analysis.contracts.analysis import Confidence
 from rpl_analysis.counters.metric_arithmetic import is_open_above
 from rpl_analysis.interfaces import BottleneckLabel, Comparison, Condition, Rule
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 from rpl_core.values import frozen
 
 

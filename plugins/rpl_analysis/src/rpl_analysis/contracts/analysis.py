@@ -10,7 +10,7 @@ from attrs import field
 
 from rpl_analysis.contracts.record import Limited, document_of, record
 from rpl_analysis.interfaces import Comparison
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 
 Fraction = Annotated[float, Limited(ge=0, le=1)]
 

@@ -15,7 +15,7 @@ from attrs import field
 from rpl_analysis.contracts.ranks import RanksPart
 from rpl_analysis.contracts.record import OR_ZERO, Limited, document_of, record
 from rpl_analysis.contracts.roofline import RooflinePart
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 
 Axes = Annotated[tuple[int, ...], Limited(min_length=1, max_length=3)]
 Fraction = Annotated[float, Limited(ge=0, le=1)]

@@ -16,8 +16,7 @@ from attrs import field
 
 from rpl_analysis.contracts.record import INSIDE, OR_NULL, document_of, record
 from rpl_core.model.device import CeilingOrigin, Pipe
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 
 FlopModelName = Literal["per_op", "valu_width"]
 

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from rpl_core.errors import BadDataError
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.counters.model import QuantityValue
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Metric, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rpl_core.model.device import Quantity
-    from rpl_core.model.origin import Origin
+    from rpl_core.model.metric import Origin
 
 # Sums.
 

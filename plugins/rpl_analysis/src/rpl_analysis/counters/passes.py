@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.device import Architecture
     from rpl_core.model.trace import CounterValues, Trace
 
 #: Chosen: waves of another process or a trap handler may slip in; a lost part or a summed pass is > 12 %.

@@ -15,15 +15,14 @@ from rpl_analysis.counters.metric_arithmetic import add_up
 from rpl_analysis.counters.model import KernelQuantities, QuantityValue
 from rpl_core.errors import BadDataError
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rpl_analysis.counters.model import KernelCounters
     from rpl_core.model.device import DeviceModel, Formula, Quantity
-    from rpl_core.model.origin import Origin
+    from rpl_core.model.metric import Origin
 
 #: A reason names this many missing counters; ``Metric.missing`` has them all.
 NAMED_COUNTERS = 4

@@ -21,9 +21,8 @@ from rpl_analysis.text.names import shown_names
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.device import CeilingOrigin
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness, Origin
-from rpl_core.text.table import counted
+from rpl_core.model.metric import Exactness, Metric, Origin
+from rpl_core.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -14,8 +14,7 @@ from rpl_analysis.counters.metric_arithmetic import (
     low_or_middle,
 )
 from rpl_analysis.roofline.kernel import KernelFigures, additive, kernel_roofline
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Metric, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -29,8 +29,7 @@ from rpl_analysis.counters.metric_arithmetic import (
 )
 from rpl_analysis.instruction_mix import KernelMix, NoMix
 from rpl_core.model.device import CeilingOrigin, Pipe, TypedWork
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Metric, Origin
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -30,15 +30,14 @@ from rpl_analysis.text.figures import duration_ns
 from rpl_analysis.text.names import shown_names
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness, Origin
-from rpl_core.text.table import counted
+from rpl_core.model.metric import Exactness, Metric, Origin
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.device import Architecture
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Kernel, Trace
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rpl_analysis.contracts.profile import AddedTime, CallOverhead
 from rpl_analysis.runtime.model import KernelResources
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import Dispatches, Trace
 from rpl_core.values import frozen

@@ -9,8 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rpl_core.text.safety import printable, readable, shorten
-from rpl_core.text.table import format_table
+from rpl_core.text import format_table, printable, readable, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -30,8 +30,7 @@ from rpl_compare.comparison.model import (
 )
 from rpl_core.errors import MissingError, NoVerdictError, UsageError
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.text.alike import did_you_mean
-from rpl_core.text.table import counted
+from rpl_core.text import counted, did_you_mean
 from rpl_core.values import frozen
 from rpl_measure.comparable import check_comparable
 from rpl_measure.estimates import WARN_CV, NoiseLevel, noise_level
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from rpl_core.ingest.claims import Readers
     from rpl_core.interfaces.collector import Collector, LineSink
     from rpl_core.plugins.host import PluginHost
-    from rpl_core.profiling.session import StepSink
+    from rpl_core.profiling import StepSink
     from rpl_measure.side import Loaded, Side
 
 # Compare pairs of runs: measured now, until the gate can answer, or judged again from their directory.

@@ -9,8 +9,8 @@ from types import MappingProxyType
 import attrs
 
 from rpl_compare.comparison.model import CompareRule, Evidence, Judged, Method, Outcome, Verdict, item_name
-from rpl_core.exit_codes import ExitCode
-from rpl_core.text.table import counted
+from rpl_core.errors import ExitCode
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_measure.estimates import (
     REFUSE_CV,

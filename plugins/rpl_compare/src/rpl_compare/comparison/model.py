@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from rpl_analysis.text.names import shorten_apart, shown_names
-from rpl_core.text.safety import printable
+from rpl_core.text import printable
 from rpl_core.values import frozen
 from rpl_measure.minimum_detectable import Precision, Requirement
 from rpl_measure.samples import ItemKey, Sample

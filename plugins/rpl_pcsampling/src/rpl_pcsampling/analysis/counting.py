@@ -9,7 +9,7 @@ import numpy as np
 
 from rpl_analysis.contracts.record import plain_values
 from rpl_core.contracts.common import MetricDoc
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_pcsampling.contract import SampledKernel, SampledLine, SampledPlace, StallShare, TracedInstruction
 from rpl_pcsampling.samples import INSTRUCTION_TYPES, STALL_REASONS, UNKNOWN, Method, PcSamples
