@@ -41,8 +41,7 @@ from acceptance_reference import (
     TRIALS,
 )
 
-from rpl_compare.comparison.evidence import unpaired_evidence
-from rpl_compare.comparison.judging import judge
+from rpl_compare.comparison.judging import judge, unpaired_evidence
 from rpl_compare.comparison.model import CompareRule, Method, Verdict
 from rpl_measure import rank_tests
 from rpl_measure.samples import Sample

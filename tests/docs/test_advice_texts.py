@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import pytest
 
-from rpl_analysis.advice.rule_file import builtin_advice
+from rpl_analysis.advice import builtin_advice
 from rpl_core.cli.main import rpl
 from rpl_core.plugins.catalog import OPTIONS
 from rpl_core.plugins.discovery import PluginSelection

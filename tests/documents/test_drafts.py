@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from rpl_analysis.contracts import analysis, dag, profile, roofline
-from rpl_analysis.documents import parts
+from rpl_analysis.contracts.graph import GraphResult
+from rpl_analysis.contracts.record import contract_of, plain_values
+from rpl_analysis.contracts.roofline import TypeWorkPart
 from rpl_analysis.documents.kinds import AnalysisKind, DagKind, ProfileKind, RooflineKind
-from rpl_core.contracts import common
 from rpl_core.documents import Documents, Draft, check_draft, to_json
+from rpl_core.model.device import Pipe
+from rpl_core.model.metric import Exactness, Metric
 
 KINDS = {kind.name: kind for kind in (ProfileKind(), RooflineKind(), DagKind(), AnalysisKind())}
 
@@ -26,9 +28,22 @@ def drafts():
     }
 
 
-def test_every_part_is_a_part_of_the_contracts():
-    contracts = (analysis, common, dag, profile, roofline)
-    assert [name for name in parts.__all__ if not any(hasattr(module, name) for module in contracts)] == []
+def test_a_record_is_written_with_its_figures_and_without_what_stays_inside():
+    figure = Metric(2.0, "FLOP", Exactness.INTERVAL, upper=3.0)
+    draft = plain_values(TypeWorkPart("F32", Pipe.MFMA, figure, Metric.unknown("GOP/s", "no time")))
+    model = contract_of(TypeWorkPart).model_validate(draft)
+    assert draft.keys() == type(model).model_fields.keys() == {"data_type", "pipe", "operations", "gops"}
+    assert (draft["pipe"], draft["operations"]["exactness"]) == ("mfma", "interval")
+    assert {name: getattr(model.operations, name) for name in draft["operations"]} == draft["operations"]
+
+
+def test_an_infinite_factor_is_null_and_an_infinite_figure_a_mistake():
+    assert (
+        plain_values(GraphResult(status="available", speedup_ceiling=float("inf")))["speedup_ceiling"] is None
+    )
+    work = TypeWorkPart("F32", Pipe.MFMA, Metric(float("inf"), "FLOP"), Metric(1.0, "GOP/s"))
+    with pytest.raises(ValidationError, match="finite"):
+        contract_of(TypeWorkPart).model_validate(plain_values(work))
 
 
 def test_defaults_are_filled_in_as_the_models_do(drafts):

@@ -66,7 +66,7 @@ LAYERS = {
         ("hookspecs",),
         ("runtime", "occupancy", "counters", "critical_path", "instruction_mix"),
         ("execution_graph", "roofline"),
-        ("what_if", "bottleneck", "ranks", "phases", "facts", "advice"),
+        ("what_if", "bottleneck", "ranks", "phases", "range_option", "facts", "advice"),
         ("documents",),
         ("cli", "plugin", "loaded_run"),
     ),

@@ -81,7 +81,7 @@ STRANGER = """
 from pathlib import Path
 
 from rocm_perf_lab.demo import RECORDED_RUNS
-from rpl_amdgpu.products import Family
+from rpl_amdgpu.models import Family
 from rpl_analysis.facts import KERNEL_TIMES
 from rpl_att.options import DEEP_TOP
 from rpl_autotune.interfaces.strategy import Strategy
@@ -99,7 +99,7 @@ from rpl_gfx942.products import GFX942
 from rpl_gfx950.products import GFX950
 from rpl_transforms.unroll import Unroll
 from rpl_optimize.transform import apply_edits
-from rpl_pcsampling.facts import PC_SAMPLES
+from rpl_pcsampling.samples import PC_SAMPLES
 from rpl_report.text import TextRenderer
 from rpl_rocprofv3.plugin import rpl_readers
 from rpl_testkit.contracts import assert_analyzer

@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_amdgpu import gpu_at_hand, known_packages
-from rpl_amdgpu.gpu_at_hand import DevicePluginCheck, architectures_here, known_architectures
+from rpl_amdgpu import detection, known_packages
+from rpl_amdgpu.detection import DevicePluginCheck, architectures_here, known_architectures
 from rpl_amdgpu.known_packages import DEVICE_PACKAGE, DevicePackageAnalyzer
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.doctor import DoctorStatus
@@ -32,7 +32,7 @@ def topology(tmp_path):
 @pytest.fixture
 def providers(monkeypatch):
     """Packages that could be installed: that of gfx950."""
-    for module in (gpu_at_hand, known_packages):
+    for module in (detection, known_packages):
         monkeypatch.setattr(
             module, "missing_provider", lambda _, name: "rpl-gfx950" if name == "gfx950" else None
         )

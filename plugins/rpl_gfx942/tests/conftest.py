@@ -51,7 +51,7 @@ class Analysed:
 
     @property
     def roofline(self) -> Any:
-        (found,) = self.facts[ROOFLINE].kernels.values()
+        (found,) = self.facts[ROOFLINE].kernels
         return found
 
 

@@ -6,12 +6,11 @@ from collections import Counter
 
 import pytest
 
-from rpl_analysis.bottleneck.rule_file import builtin_rules
-from rpl_analysis.counters.expressions import parse_expression
-from rpl_analysis.counters.formulas import counters_of
+from rpl_analysis.bottleneck.analyzer import builtin_rules
+from rpl_analysis.counters.formulas import counters_of, parse_expression
 from rpl_analysis.counters.join import join_counters
 from rpl_analysis.counters.quantities import derive_quantities
-from rpl_analysis.roofline.vocabulary import CACHES, additive
+from rpl_analysis.roofline.kernel import CACHES, additive
 from rpl_core.model.metric import Exactness, Origin
 from rpl_core.model.recording import Recording
 from rpl_gfx942.counter_map import COUNTER_MAP

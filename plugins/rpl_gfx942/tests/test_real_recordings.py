@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_analysis.roofline.model import Bound
+from rpl_analysis.contracts.roofline import Bound
 from rpl_core.model.metric import Exactness
 
 pytestmark = pytest.mark.data

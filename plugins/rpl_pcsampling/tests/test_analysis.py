@@ -21,10 +21,9 @@ from rpl_core.model.recording import Recording
 from rpl_core.model.trace import TraceRole
 from rpl_pcsampling.analysis.analyzer import PcSampleAnalyzer
 from rpl_pcsampling.analysis.counting import sampled_kernels, source_line
-from rpl_pcsampling.facts import PC_SAMPLES, SAMPLED_ISSUE, SAMPLED_STALLS
 from rpl_pcsampling.reader import PcSampleReader
 from rpl_pcsampling.reading import GrowingSamples
-from rpl_pcsampling.samples import EXTRA, Method, Place, Position
+from rpl_pcsampling.samples import EXTRA, PC_SAMPLES, SAMPLED_ISSUE, SAMPLED_STALLS, Method, Place, Position
 from rpl_testkit.contracts import assert_analyzer
 from rpl_testkit.traces import make_trace
 

@@ -22,6 +22,6 @@ def rpl_analyzers() -> tuple[Analyzer, ...]:
 
 @hookimpl
 def rpl_doctor_checks() -> tuple[DoctorCheck, ...]:
-    from rpl_amdgpu.gpu_at_hand import DevicePluginCheck, known_architectures
+    from rpl_amdgpu.detection import DevicePluginCheck, known_architectures
 
     return (DevicePluginCheck(known_architectures),)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from rpl_core.interfaces.fact import Fact
 
 if TYPE_CHECKING:
-    from rpl_analysis.advice.model import NextSteps
-    from rpl_analysis.bottleneck.model import Classification
-    from rpl_analysis.contracts.phases import PhasesPart
+    from rpl_analysis.advice import NextSteps
+    from rpl_analysis.bottleneck.classify import Classification
+    from rpl_analysis.contracts.profile import PhasesPart
     from rpl_analysis.contracts.ranks import RanksPart
+    from rpl_analysis.contracts.roofline import RooflineResult
     from rpl_analysis.counters.model import KernelCounters, KernelQuantities
     from rpl_analysis.execution_graph.results.model import ExecutionGraph
-    from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
-    from rpl_analysis.roofline.model import RooflineResult
+    from rpl_analysis.instruction_mix import KernelMix, NoMix
     from rpl_analysis.runtime.model import ApplicationTime, KernelTime
     from rpl_codeobject.occupancy import NoOccupancy, Occupancy
 

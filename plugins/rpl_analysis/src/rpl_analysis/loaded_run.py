@@ -72,7 +72,7 @@ class LoadedRun:
 
         Of a run that was analysed with ``--range`` only what the documents speak of.
         """
-        from rpl_analysis.phases.restrict import restricted
+        from rpl_analysis.phases import restricted
         from rpl_core.cli.session import Session
         from rpl_core.errors import UsageError
         from rpl_core.ingest.load import load_recording

@@ -13,18 +13,6 @@ from rpl_core.interfaces.options import CommandOption, OptionForm, SettingKind
 if TYPE_CHECKING:
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
 
-__all__ = [
-    "ANALYSIS_OPTIONS",
-    "COPIES",
-    "FLOP_MODEL",
-    "FULL_GRAPH",
-    "NAMES",
-    "OCCUPANCY_MODE",
-    "STRICT",
-    "at_clock",
-    "with_bandwidth",
-]
-
 Ceiling = TypeVar("Ceiling", "ComputeCeiling", "MemoryCeiling")
 
 _ANALYSING = ("profile", "analyze")

@@ -18,20 +18,20 @@ RPL_API = 2
 @hookimpl
 def rpl_options() -> tuple[CommandOption[Any], ...]:
     from rpl_analysis.options import ANALYSIS_OPTIONS
-    from rpl_analysis.phases.option import RANGE
+    from rpl_analysis.range_option import RANGE
 
     return (*ANALYSIS_OPTIONS, RANGE)
 
 
 @hookimpl
 def rpl_analyzers() -> tuple[Analyzer, ...]:
-    from rpl_analysis.advice.analyzer import AdviceAnalyzer
+    from rpl_analysis.advice import AdviceAnalyzer
     from rpl_analysis.bottleneck.analyzer import BottleneckAnalyzer
     from rpl_analysis.counters.analyzer import CountersAnalyzer
     from rpl_analysis.execution_graph.analyzer import ExecutionGraphAnalyzer
-    from rpl_analysis.instruction_mix.analyzer import InstructionMixAnalyzer
+    from rpl_analysis.instruction_mix import InstructionMixAnalyzer
     from rpl_analysis.occupancy import OccupancyAnalyzer
-    from rpl_analysis.phases.analyzer import PhasesAnalyzer
+    from rpl_analysis.phases import PhasesAnalyzer
     from rpl_analysis.ranks.analyzer import RanksAnalyzer
     from rpl_analysis.roofline.analyzer import RooflineAnalyzer
     from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
@@ -52,7 +52,7 @@ def rpl_analyzers() -> tuple[Analyzer, ...]:
 
 @hookimpl
 def rpl_classifier_rules() -> tuple[Rule, ...]:
-    from rpl_analysis.bottleneck.rule_file import builtin_rules
+    from rpl_analysis.bottleneck.analyzer import builtin_rules
 
     return builtin_rules()
 
@@ -66,7 +66,7 @@ def rpl_collective_rules() -> tuple[CollectiveRule, ...]:
 
 @hookimpl
 def rpl_advice() -> tuple[Advice, ...]:
-    from rpl_analysis.advice.rule_file import builtin_advice
+    from rpl_analysis.advice import builtin_advice
 
     return builtin_advice()
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_analysis.bottleneck.classify import classify
-from rpl_analysis.bottleneck.model import Confidence
-from rpl_analysis.bottleneck.rule_file import builtin_rules, parse_rules
+from rpl_analysis.bottleneck.analyzer import builtin_rules, parse_rules
+from rpl_analysis.bottleneck.classify import Confidence, classify
 from rpl_analysis.interfaces import BottleneckLabel
 from rpl_core.errors import BadDataError
 from rpl_core.model.metric import Exactness, Metric

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_analysis.bottleneck.classify import classify, headroom_of
-from rpl_analysis.bottleneck.model import Confidence
-from rpl_analysis.bottleneck.rule_file import parse_rules
+from rpl_analysis.bottleneck.analyzer import parse_rules
+from rpl_analysis.bottleneck.classify import Confidence, classify, headroom_of
 from rpl_core.errors import BadDataError
 from rpl_core.model.metric import Exactness, Metric
 

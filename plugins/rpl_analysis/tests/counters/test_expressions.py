@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpl_analysis.counters.expressions import parse_expression
+from rpl_analysis.counters.formulas import parse_expression
 from rpl_core.errors import BadDataError
 
 _NUMBERS = st.integers(min_value=0, max_value=1000)

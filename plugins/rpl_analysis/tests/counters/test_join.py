@@ -8,7 +8,7 @@ import pytest
 
 from rpl_analysis.counters.join import JoinRules
 from rpl_analysis.counters.join import join_counters as joined_by
-from rpl_analysis.counters.pass_columns import WaveCheck
+from rpl_analysis.counters.passes import WaveCheck
 from rpl_core.model.diagnostic import Severity
 from rpl_testkit.traces import mi300x_agent
 

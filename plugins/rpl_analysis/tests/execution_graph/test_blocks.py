@@ -13,8 +13,8 @@ from rpl_analysis.execution_graph.dependencies import graph_launches
 from rpl_analysis.execution_graph.graph import numbering
 from rpl_analysis.execution_graph.host_program import lane_order
 from rpl_analysis.execution_graph.results import symbol_edges, time_spent
-from rpl_analysis.runtime import shapes
-from rpl_analysis.runtime.shapes import representative_shapes
+from rpl_analysis.runtime import timing
+from rpl_analysis.runtime.timing import representative_shapes
 from rpl_testkit.traces import TracedDispatch, make_trace
 
 
@@ -56,7 +56,7 @@ def test_small_blocks_give_the_same_graph(streams, block, monkeypatch) -> None:
     for module in (graph_launches, lane_order, numbering, time_spent):
         monkeypatch.setattr(module, "BLOCK", block)
     monkeypatch.setattr(symbol_edges, "_BLOCK", block)
-    monkeypatch.setattr(shapes, "_BLOCK", block)
+    monkeypatch.setattr(timing, "_BLOCK", block)
     assert (graphs(), kernels()) == whole
 
 

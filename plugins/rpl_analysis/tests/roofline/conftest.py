@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from rpl_analysis.contracts.roofline import KernelRooflineDoc
 from rpl_analysis.roofline.kernel import KernelFigures, kernel_roofline
-from rpl_analysis.roofline.model import KernelRoofline
 from rpl_core.model.device import (
     Architecture,
     CeilingOrigin,
@@ -85,7 +85,7 @@ def make_device() -> Callable[..., DeviceModel]:
 
 
 @pytest.fixture
-def place(make_device: Callable[..., DeviceModel]) -> Callable[..., KernelRoofline]:
+def place(make_device: Callable[..., DeviceModel]) -> Callable[..., KernelRooflineDoc]:
     """``place({"flops": 10, ...}, time_ns=1000, model="per_op")``: one kernel on the roofline.
 
     Plain numbers are exact; missing classes of ``flops`` are exact zeros unless given.
@@ -96,7 +96,7 @@ def place(make_device: Callable[..., DeviceModel]) -> Callable[..., KernelRoofli
         time_ns: float | Metric | None = 1000.0,
         model: str = "per_op",
         **device: Any,
-    ) -> KernelRoofline:
+    ) -> KernelRooflineDoc:
         metrics = {n: v if isinstance(v, Metric) else figure(v) for n, v in figures.items()}
         time = time_ns if isinstance(time_ns, Metric) else figure(time_ns)
         return kernel_roofline(KernelFigures("k", metrics, time, 1.0, 1), make_device(**device), model)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
-from rpl_analysis.roofline.corrections import flop_corrections
+from rpl_analysis.instruction_mix import KernelMix, NoMix
+from rpl_analysis.roofline.kernel import flop_corrections
 from rpl_codeobject.kernel_code import PackedMix, packed_mix
 from rpl_core.model.metric import Exactness
 

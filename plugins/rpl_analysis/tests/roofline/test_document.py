@@ -6,9 +6,11 @@ import json
 
 import pytest
 
-from rpl_analysis.contracts.roofline import RooflineDocument, RooflinePart
-from rpl_analysis.documents import roofline as drafted
-from rpl_analysis.roofline.model import RooflineResult, RooflineStatus
+from rpl_analysis.contracts.record import contract_of
+from rpl_analysis.contracts.roofline import RooflineDocument, RooflinePart, RooflineResult, RooflineStatus
+from rpl_analysis.documents.from_facts import roofline_in_short
+from rpl_analysis.documents.kinds import document_fields
+from rpl_analysis.roofline.analyzer import device_ceilings
 
 
 @pytest.fixture
@@ -16,24 +18,22 @@ def result(place, make_device):
     def build(figures, **more):
         device = make_device()
         return RooflineResult(
-            RooflineStatus.AVAILABLE,
-            "per_op",
+            status=RooflineStatus.AVAILABLE,
+            requested_flop_model="per_op",
             device=device.name,
-            compute_ceilings=device.compute_ceilings,
-            memory_ceilings=device.memory_ceilings,
-            kernels={"k": place(figures, **more)},
+            ceilings=device_ceilings(device),
+            kernels=(place(figures, **more),),
         )
 
     return build
 
 
 def roofline_document(result):
-    return RooflineDocument.model_validate(drafted.roofline_document(result))
+    return RooflineDocument.model_validate(document_fields(result))
 
 
-def roofline_parts(result):
-    parts = drafted.roofline_parts(result)
-    return {name: RooflinePart.model_validate(part) for name, part in parts.items()}
+def in_short(result):
+    return contract_of(RooflinePart).model_validate(roofline_in_short(result.kernels[0]))
 
 
 _FIGURES = {"flops": 4000, "valu_flops_f32": 4000, "flops_valu_width": 500, "hbm_bytes": 50_000}
@@ -45,7 +45,7 @@ def test_the_document_survives_a_round_trip(result):
 
 
 def test_the_block_of_a_profile_has_the_documented_figures(result):
-    part = roofline_parts(result(_FIGURES))["k"]
+    part = in_short(result(_FIGURES))
     block = json.loads(part.model_dump_json())
     assert set(block.pop("exactness_of").values()) == {"exact"}
     assert block.pop("upper_of") == {}
@@ -68,15 +68,14 @@ def test_the_block_of_a_profile_has_the_documented_figures(result):
 
 
 def test_every_null_of_the_block_has_a_reason(result):
-    part = roofline_parts(result({"flops": None, "hbm_bytes": 50_000}, time_ns=None))["k"]
+    part = in_short(result({"flops": None, "hbm_bytes": 50_000}, time_ns=None))
     nulls = {name for name, value in part.model_dump().items() if value is None and name != "flop_model"}
     assert nulls == set(part.reasons)
     assert part.missing == ("X",)
 
 
 def test_a_kernel_without_any_figure_has_no_block(result):
-    assert roofline_parts(result({"flops": None, "hbm_bytes": None})) == {}
-    assert roofline_parts(None) == {}
+    assert roofline_in_short(result({"flops": None, "hbm_bytes": None}).kernels[0]) is None
 
 
 def test_ceilings_are_listed_with_origin_and_source(result):
@@ -101,17 +100,19 @@ def test_a_kernel_carries_both_models_with_their_formulas(result):
 
 def test_a_missing_roofline_says_why_and_how_to_get_one():
     result = RooflineResult(
-        RooflineStatus.NOT_COLLECTED, "per_op", "no counter pass", "rpl profile --roofline"
+        status=RooflineStatus.NOT_COLLECTED,
+        requested_flop_model="per_op",
+        reason="no counter pass",
+        how_to_collect="rpl profile --roofline",
     )
     document = roofline_document(result)
     assert (document.status, document.reason) == ("not_collected", "no counter pass")
     assert document.how_to_collect == "rpl profile --roofline"
-    assert roofline_document(None).status == "unavailable"
 
 
 def test_the_block_accepts_no_unknown_field():
     with pytest.raises(ValueError, match="extra"):
-        RooflinePart.model_validate({"flopz": 1})
+        contract_of(RooflinePart).model_validate({"flopz": 1})
 
 
 def test_types_without_any_operation_are_left_out(result):

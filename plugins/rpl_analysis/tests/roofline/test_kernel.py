@@ -9,7 +9,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_analysis.roofline.model import Bound
+from rpl_analysis.contracts.roofline import Bound
 from rpl_core.model.device import Pipe
 from rpl_core.model.metric import Exactness
 
@@ -31,7 +31,7 @@ def test_zero_flops_is_a_real_zero_on_the_memory_side(place):
         0,
         Exactness.EXACT,
     )
-    assert (kernel.achieved_gflops.value, kernel.dominant) == (0, None)
+    assert (kernel.achieved_gflops.value, kernel.dominant_type) == (0, None)
     assert (kernel.bound, kernel.bound_reason) == (Bound.MEMORY, "no arithmetic was counted")
     assert kernel.position.value == pytest.approx(0.5)
 
@@ -99,7 +99,7 @@ def test_unknown_bytes_leave_the_arithmetic(place):
     kernel = place({"flops": 100_000, "valu_flops_f32": 100_000, "hbm_bytes": None})
     assert kernel.achieved_gflops.value == 100
     assert (kernel.operational_intensity.value, kernel.bound) == (None, None)
-    assert kernel.compute_utilization.value == pytest.approx(0.1)
+    assert kernel.roof.compute_share.value == pytest.approx(0.1)
 
 
 def test_a_lower_bound_of_flops_below_the_ridge_decides_nothing(place, metric):
@@ -150,14 +150,14 @@ def test_the_legacy_byte_source_is_used_only_without_a_better_one(place):
 def test_the_dominant_type_is_the_one_that_needs_most_time_at_its_ceiling(place):
     # 1000 FP64 operations need 2 time units, 8000 FP16 matrix operations only 1.
     kernel = place({"flops": 9000, "valu_flops_f64": 1000, "mfma_flops_f16": 8000, "hbm_bytes": 100})
-    assert kernel.dominant == ("F64", Pipe.VALU)
+    assert (kernel.dominant_type, kernel.dominant_pipe) == ("F64", Pipe.VALU)
     assert kernel.spec.ridge == 5
 
 
 def test_matrix_integer_operations_count_against_a_ceiling_but_not_as_flops(place):
     kernel = place({"flops": 0, "valu_flops_f32": 0, "mfma_ops_i8": 32_000, "hbm_bytes": 100})
     assert (kernel.flops.value, kernel.operational_intensity.value) == (0, 0)
-    assert kernel.dominant == ("I8", Pipe.MFMA)
+    assert (kernel.dominant_type, kernel.dominant_pipe) == ("I8", Pipe.MFMA)
     assert kernel.bound is Bound.COMPUTE
 
 
@@ -170,7 +170,7 @@ def test_compute_utilization_adds_types_on_the_same_pipe(place):
     kernel = place(
         {"flops": 300_000, "valu_flops_f64": 100_000, "valu_flops_f32": 200_000, "hbm_bytes": 1}, time_ns=1000
     )
-    assert kernel.compute_utilization.value == pytest.approx(100 / 500 + 200 / 1000)
+    assert kernel.roof.compute_share.value == pytest.approx(100 / 500 + 200 / 1000)
 
 
 def test_measured_and_spec_ceilings_stay_apart(place):

@@ -11,7 +11,7 @@ import random
 import attrs
 import pytest
 
-from rpl_analysis.roofline.model import Bound
+from rpl_analysis.contracts.roofline import Bound
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe, TypedWork
 from rpl_core.model.metric import Exactness
 
@@ -89,8 +89,8 @@ def test_drawn_work_on_both_roofs(place, number: int) -> None:
         assert roof.position.exactness is Exactness.EXACT
         if dominant is not None:
             assert roof.ridge == pytest.approx(PEAKS[dominant] * of_sheet / memory)
-    expected = next(((w.data_type, w.pipe) for w in WORK if w.quantity == dominant), None)
-    assert found.dominant == expected
+    expected = next(((w.data_type, w.pipe) for w in WORK if w.quantity == dominant), (None, None))
+    assert (found.dominant_type, found.dominant_pipe) == expected
     assert found.active_lane_share.value == pytest.approx(drawn.share(1.0, active=0.5))
     if dominant is not None:
         per_byte = operations / drawn.moved["hbm_bytes"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_analysis.contracts.stability import StabilityClass
+from rpl_analysis.contracts.profile import StabilityClass
 from rpl_analysis.runtime.model import classify_cv, stability_of
 
 

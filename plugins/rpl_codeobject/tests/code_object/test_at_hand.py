@@ -8,7 +8,7 @@ import os
 import attrs
 import pytest
 
-from rpl_analysis.instruction_mix.mix import KernelMix, NoMix, mix_of
+from rpl_analysis.instruction_mix import KernelMix, NoMix, mix_of
 from rpl_codeobject import at_hand
 from rpl_codeobject.at_hand import code_at_hand
 from rpl_codeobject.kernel_code import KernelCode, PackedMix

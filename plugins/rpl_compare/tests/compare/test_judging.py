@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_compare.comparison.evidence import unpaired_evidence
-from rpl_compare.comparison.judging import Question, decide, judge_items
+from rpl_compare.comparison.compare import is_settled
+from rpl_compare.comparison.judging import Question, decide, judge_items, unpaired_evidence
 from rpl_compare.comparison.model import CompareRule, Method, Outcome, Verdict
-from rpl_compare.comparison.pairs import is_settled
 from rpl_measure.samples import KernelObservation, Kind, RunObservation
 
 RULE = CompareRule()

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpl_compare.comparison.evidence import paired_evidence, unpaired_evidence
-from rpl_compare.comparison.judging import excludes_regression, judge
+from rpl_compare.comparison.judging import excludes_regression, judge, paired_evidence, unpaired_evidence
 from rpl_compare.comparison.model import CompareRule, Evidence, Method, Verdict
 from rpl_measure.samples import Sample
 

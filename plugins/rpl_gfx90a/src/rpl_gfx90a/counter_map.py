@@ -6,10 +6,16 @@ counters are named ``TCC_EA_*``, reads are of 32 or 64 bytes only, and there is 
 
 from __future__ import annotations
 
-from rpl_amdgpu.cdna.byte_quantities import COPY, SDK, byte_quantities, fabric_interval
-from rpl_amdgpu.cdna.collecting import cdna_counter_map
-from rpl_amdgpu.cdna.flop_quantities import flop_quantities
-from rpl_amdgpu.cdna.utilization_quantities import MatrixPeak, utilization_quantities
+from rpl_amdgpu.cdna import (
+    COPY,
+    SDK,
+    MatrixPeak,
+    byte_quantities,
+    cdna_counter_map,
+    fabric_interval,
+    flop_quantities,
+    utilization_quantities,
+)
 from rpl_core.model.device import Formula
 from rpl_core.model.metric import Exactness
 

@@ -10,7 +10,7 @@ rate the ``sysinfo.csv`` of a real recording of a 104-CU GPU (1700 MHz; 1600 MHz
 from __future__ import annotations
 
 from rpl_amdgpu.architectures import cdna_architecture
-from rpl_amdgpu.products import ByteRate, ComputeRate, Family, Product
+from rpl_amdgpu.models import ByteRate, ComputeRate, Family, Product
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
 from rpl_gfx90a.counter_map import COUNTER_MAP
 

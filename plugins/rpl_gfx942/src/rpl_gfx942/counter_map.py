@@ -6,10 +6,18 @@ Sources: rocprofiler-sdk ``counter_defs.yaml`` and rocprofiler-compute (rocm-sys
 
 from __future__ import annotations
 
-from rpl_amdgpu.cdna.byte_quantities import COPY, FABRIC_NOTE, SDK, byte_quantities, reads_of_three_sizes
-from rpl_amdgpu.cdna.collecting import cdna_counter_map
-from rpl_amdgpu.cdna.flop_quantities import flop_quantities, matrix_operations
-from rpl_amdgpu.cdna.utilization_quantities import MatrixPeak, utilization_quantities
+from rpl_amdgpu.cdna import (
+    COPY,
+    FABRIC_NOTE,
+    SDK,
+    MatrixPeak,
+    byte_quantities,
+    cdna_counter_map,
+    flop_quantities,
+    matrix_operations,
+    reads_of_three_sizes,
+    utilization_quantities,
+)
 from rpl_core.model.device import Formula, Quantity
 from rpl_core.model.metric import Exactness
 

@@ -10,7 +10,7 @@ XF32 are rates of AMD's MI300 data sheets.
 from __future__ import annotations
 
 from rpl_amdgpu.architectures import cdna_architecture
-from rpl_amdgpu.products import ByteRate, ComputeRate, Family, Product
+from rpl_amdgpu.models import ByteRate, ComputeRate, Family, Product
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
 from rpl_gfx942.counter_map import COUNTER_MAP
 

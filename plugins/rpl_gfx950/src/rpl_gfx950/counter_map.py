@@ -8,16 +8,18 @@ gfx942, but ``TCC_BUBBLE`` reads zero: the large ones are ``TCC_EA0_RDREQ_128B``
 
 from __future__ import annotations
 
-from rpl_amdgpu.cdna.byte_quantities import (
+from rpl_amdgpu.cdna import (
     FABRIC_NOTE,
     SDK,
+    MatrixPeak,
     byte_quantities,
+    cdna_counter_map,
     fabric_interval,
+    flop_quantities,
+    matrix_operations,
     reads_of_three_sizes,
+    utilization_quantities,
 )
-from rpl_amdgpu.cdna.collecting import cdna_counter_map
-from rpl_amdgpu.cdna.flop_quantities import flop_quantities, matrix_operations
-from rpl_amdgpu.cdna.utilization_quantities import MatrixPeak, utilization_quantities
 from rpl_core.model.device import Formula
 from rpl_core.model.metric import Exactness
 

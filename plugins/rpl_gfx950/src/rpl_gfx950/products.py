@@ -9,7 +9,7 @@ them.
 from __future__ import annotations
 
 from rpl_amdgpu.architectures import cdna_architecture
-from rpl_amdgpu.products import ByteRate, ComputeRate, Family, Product
+from rpl_amdgpu.models import ByteRate, ComputeRate, Family, Product
 from rpl_core.model.device import CeilingOrigin, MemoryCeiling, Pipe
 from rpl_gfx950.counter_map import COUNTER_MAP
 

@@ -36,6 +36,7 @@ from rpl_optimize.contracts.optimize import (
 )
 
 AnyPart = TypeVar("AnyPart", bound=BaseModel)
+Kernel = TypeVar("Kernel")
 Waiting = Literal["propose", "build", "measure", "verdict", "accept"]
 #: Characters of a result: an agent has to read it (chosen: four times a profile of 100 kernels).
 _MOST_CHARACTERS = 2_000_000
@@ -248,7 +249,7 @@ class OptimizeResult(StageResult):
     optimize: OptimizeDocument
 
 
-def shortest(kernels: Sequence[AnyPart], most: int, name: str | None, by: str) -> tuple[AnyPart, ...]:
+def shortest(kernels: Sequence[Kernel], most: int, name: str | None, by: str) -> tuple[Kernel, ...]:
     """At most ``most`` of them, in their order: those whose member ``by`` holds ``name``."""
     return tuple(one for one in kernels if name is None or name in getattr(one, by))[:most]
 

@@ -17,7 +17,7 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BaseModel, Field, ValidationError
 
-from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
+from rpl_analysis.contracts.analysis import AnalysisDocument
 from rpl_analysis.contracts.dag import DagDocument
 from rpl_analysis.contracts.profile import ProfileDocument
 from rpl_analysis.contracts.roofline import RooflineDocument
@@ -168,7 +168,8 @@ class Tools:
         """Why a kernel got its bottleneck label, with the evidence; null: the longest-running kernel."""
         words = ["explain", "--json", "--run", str(self.allowed.path(run))]
         answer = await self._run(context, [*words, "--", *([kernel] if kernel is not None else [])])
-        return ExplainResult(notes=answer.notes, kernel=_parsed(answer.stdout, KernelAnalysis))
+        kernel_said = parse_json(answer.stdout, "what rpl printed")
+        return ExplainResult.model_validate({"notes": answer.notes, "kernel": kernel_said})
 
     @tool
     async def what_if(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.documents.analysed_range import chosen_range
-from rpl_analysis.phases.restrict import restricted
+from rpl_analysis.documents.load import chosen_range
+from rpl_analysis.phases import restricted
 from rpl_core.documents import artefact_docs
 from rpl_core.errors import BadDataError, NoVerdictError
 from rpl_core.ingest.load import load_recording

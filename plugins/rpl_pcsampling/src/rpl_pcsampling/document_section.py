@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core.interfaces.document import DocumentSection
-from rpl_pcsampling.facts import PC_SAMPLES
+from rpl_pcsampling.samples import PC_SAMPLES
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.document import DocumentContext
     from rpl_pcsampling.contract import PcSampling
-
-__all__ = ["FIELD", "SamplesInProfile"]
 
 FIELD = "pc_sampling"
 

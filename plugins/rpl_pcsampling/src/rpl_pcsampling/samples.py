@@ -6,9 +6,11 @@ and in small letters.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from rpl_core.interfaces.fact import Fact, KernelFigure
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -20,17 +22,7 @@ if TYPE_CHECKING:
 
     Int8Column = NDArray[np.int8]
     Int16Column = NDArray[np.int16]
-
-__all__ = [
-    "EXTRA",
-    "INSTRUCTION_TYPES",
-    "STALL_REASONS",
-    "UNKNOWN",
-    "Method",
-    "PcSamples",
-    "Place",
-    "Position",
-]
+    from rpl_pcsampling.contract import SampledKernel
 
 #: Key of the samples in ``Trace.extras``.
 EXTRA = "pc_samples"
@@ -110,3 +102,15 @@ class PcSamples:
 
     def __len__(self) -> int:
         return int(self.place.shape[0])
+
+
+# The facts that PC samples give, by key.
+
+#: Kernel name -> its samples, the most sampled first; of samples without a kernel under the empty name.
+PC_SAMPLES: Fact[Mapping[str, tuple[SampledKernel, ...]]] = Fact("pc_samples", Mapping)
+#: Part of the samples of a kernel in which the wave issued its instruction.
+SAMPLED_ISSUE = KernelFigure("sampled_issue_fraction")
+#: Stall reason -> part of the samples in which the wave did not issue for it: ``sampled_waitcnt_fraction``...
+SAMPLED_STALLS: Mapping[str, KernelFigure] = {
+    reason: KernelFigure(f"sampled_{reason}_fraction") for reason in STALL_REASONS[1:]
+}

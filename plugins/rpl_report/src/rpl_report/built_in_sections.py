@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rpl_analysis.contracts.analysis import NextStepPart
-    from rpl_analysis.contracts.phases import PhasePart, PhasesPart
+    from rpl_analysis.contracts.profile import PhasePart, PhasesPart
     from rpl_analysis.contracts.ranks import (
         CollectivePart,
         CollectiveSharePart,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         RankTimePart,
     )
     from rpl_analysis.contracts.roofline import KernelRooflineDoc, LevelPart, RooflineDocument, TypeWorkPart
-    from rpl_core.contracts.common import MetricDoc
+    from rpl_core.model.metric import Metric
 
 
 class AdviceSection(ReportSection):
@@ -334,7 +334,7 @@ def _hierarchy(kernel: KernelRooflineDoc) -> Iterator[tuple[str, ...]]:
             yield _level(title, levels[name], kernel.caches.get(cache or ""))
 
 
-def _level(title: str, level: LevelPart, hits: MetricDoc | None) -> tuple[str, ...]:
+def _level(title: str, level: LevelPart, hits: Metric | None) -> tuple[str, ...]:
     peak = level.spec_gbps or level.measured_gbps or level.published_gbps
     share, drawn = _share(level.achieved_gbps, peak)
     ceiling = UNKNOWN if peak is None else f"{peak:,.0f} GB/s"
@@ -343,7 +343,7 @@ def _level(title: str, level: LevelPart, hits: MetricDoc | None) -> tuple[str, .
     return title, share, drawn, rate, ceiling, hit_rate, moved
 
 
-def _share(rate: MetricDoc, peak: float | None) -> tuple[str, str]:
+def _share(rate: Metric, peak: float | None) -> tuple[str, str]:
     """In percent with its exactness, and as a bar; a share above its ceiling is no share, and says so."""
     if rate.value is None or not peak:
         return UNKNOWN, ""
@@ -358,13 +358,13 @@ def _share(rate: MetricDoc, peak: float | None) -> tuple[str, str]:
     return f"{mark}{percent(share)}", "#" * full + "." * (_BAR - full)
 
 
-def _rate(metric: MetricDoc, unit: str) -> str:
+def _rate(metric: Metric, unit: str) -> str:
     return (
         UNKNOWN if metric.value is None else f"{marked(metric.value, metric.exactness, metric.upper)} {unit}"
     )
 
 
-def _amount(metric: MetricDoc, unit: str) -> str:
+def _amount(metric: Metric, unit: str) -> str:
     """With the prefix that leaves few digits."""
     if metric.value is None:
         return UNKNOWN

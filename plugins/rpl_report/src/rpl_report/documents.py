@@ -75,7 +75,7 @@ def _absent(version: str) -> Mapping[str, Any]:
 
     absent: dict[str, Any] = {"schema_version": version, "status": "unavailable"}
     return {
-        "roofline": RooflineDocument(**absent, reason="there is no roofline.json"),
+        "roofline": RooflineDocument.model_validate({**absent, "reason": "there is no roofline.json"}),
         "dag": DagDocument(**{**absent, "reason": "there is no dag.json"}),
         "analysis": AnalysisDocument(schema_version=version),
     }

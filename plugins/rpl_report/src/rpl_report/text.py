@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from attrs import evolve
 
 from rpl_analysis.options import NAMES
-from rpl_analysis.text.distinct import shorten_apart
 from rpl_analysis.text.figures import (
     UNKNOWN,
     between,
@@ -25,7 +24,7 @@ from rpl_analysis.text.figures import (
     percent,
     work_name,
 )
-from rpl_analysis.text.fit import fit_table
+from rpl_analysis.text.names import fit_table, shorten_apart
 from rpl_core.cli.output import USUAL_WIDTH
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
 from rpl_core.interfaces.section import Paragraph, SectionRequest
@@ -45,11 +44,16 @@ if TYPE_CHECKING:
         ForecastPart,
         SpeedupForecastPart,
     )
-    from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument, ResourcesPart
+    from rpl_analysis.contracts.profile import (
+        AddedTime,
+        CallOverhead,
+        KernelProfile,
+        ProfileDocument,
+        ResourcesPart,
+    )
     from rpl_analysis.contracts.roofline import RooflineDocument, RooflinePart
-    from rpl_analysis.contracts.stability import AddedTime, CallOverhead
-    from rpl_core.contracts.common import MetricDoc
     from rpl_core.interfaces.section import Block, Table
+    from rpl_core.model.metric import Metric
     from rpl_report.documents import AnsweredSection, ReportDocuments
     from rpl_report.verdict import Entry, Naming, Verdict
 
@@ -304,7 +308,7 @@ def corrections_section(
     )[0]
 
 
-def _figure(metric: MetricDoc | None) -> str:
+def _figure(metric: Metric | None) -> str:
     return UNKNOWN if metric is None else marked(metric.value, metric.exactness, metric.upper)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
 
-from rpl_analysis.counters.by_dispatch import counters_by_dispatch
+from rpl_analysis.counters.join import counters_by_dispatch
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import RANGES, HostRange
 from rpl_report.export.perfetto import placeholder, stamp_messages, to_perfetto, varint_width

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+import sys
+from importlib import resources
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -11,7 +14,8 @@ from rpl_analysis.bottleneck.classify import classify
 from rpl_analysis.bottleneck.figures import KernelEvidence, figures_of
 from rpl_analysis.facts import BOTTLENECKS, KERNEL_QUANTITIES, KERNEL_TIMES, OCCUPANCY, ROOFLINE
 from rpl_analysis.hookspecs import RULES
-from rpl_analysis.interfaces import label_name
+from rpl_analysis.interfaces import Comparison, Condition, Rule, label_name
+from rpl_core.errors import BadDataError
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.trace import distinct_values
@@ -20,11 +24,76 @@ from rpl_core.plugins.catalog import NamedContributions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rpl_analysis.bottleneck.model import Classification
+    from rpl_analysis.bottleneck.classify import Classification
     from rpl_analysis.interfaces import Rule
     from rpl_core.model.metric import Metric
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Trace
+
+# Read rules from TOML: the built-in file, and the form in which plugins may ship theirs.
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def builtin_rules() -> tuple[Rule, ...]:
+    """The rules of ``rules.toml`` beside this module."""
+    text = resources.files(__package__).joinpath("rules.toml").read_text(encoding="utf-8")
+    return parse_rules(text, "rules.toml")
+
+
+def parse_rules(text: str, origin: str) -> tuple[Rule, ...]:
+    """Rules from TOML ``text``. Raises ``BadDataError`` naming ``origin`` and the rule at fault."""
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # the library raises others than its own for long numbers
+        raise BadDataError(f"{origin} is not valid TOML: {error}") from None
+    entries = document.get("rule", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise BadDataError(f"{origin}: rules are tables: [[rule]]")
+    return tuple(_rule(entry, origin) for entry in entries)
+
+
+def _rule(entry: dict[str, Any], origin: str) -> Rule:
+    try:
+        return Rule(
+            id=_word(entry["id"]),
+            label=_word(entry["label"]),
+            priority=int(entry["priority"]),
+            conditions=_conditions(entry["conditions"]),
+            explanation=_word(entry["explanation"]),
+            required=entry.get("required", False) is True,
+            corroborates=None if entry.get("corroborates") is None else _word(entry["corroborates"]),
+        )
+    except KeyError as error:
+        raise BadDataError(f"{origin}, rule {_named(entry)}: {error} is missing") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BadDataError(f"{origin}, rule {_named(entry)}: {error}") from None
+
+
+def _named(entry: dict[str, Any]) -> str:
+    return repr(entry.get("id", "?"))[:80]
+
+
+def _word(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"expected text, found {value!r}")
+    return value
+
+
+def _conditions(entries: object) -> tuple[Condition, ...]:
+    if not isinstance(entries, list) or not entries or not all(isinstance(c, dict) for c in entries):
+        raise ValueError("it needs conditions, or it would always win")
+    return tuple(_condition(entry) for entry in entries)
+
+
+def _condition(entry: dict[str, Any]) -> Condition:
+    quantity, threshold = _word(entry["quantity"]), float(entry["threshold"])
+    if not quantity.isidentifier() or not math.isfinite(threshold):
+        raise ValueError(f"{quantity!r} and {threshold} are no quantity and threshold")
+    return Condition(quantity, Comparison(entry["comparison"]), threshold, source=_word(entry["source"]))
 
 
 class BottleneckAnalyzer(Analyzer):
@@ -42,7 +111,7 @@ class BottleneckAnalyzer(Analyzer):
     def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
         facts = context.facts
         quantities = facts.get(KERNEL_QUANTITIES) or {}
-        rooflines = facts[ROOFLINE].kernels
+        rooflines = {kernel.name: kernel for kernel in facts[ROOFLINE].kernels}
         no_lds = _kernels_without_lds(context.recording)
         rules, refused = _own_labels_only(context.offered(RULES))
         classifications = {}

@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.bottleneck.ceilings import ceiling_shares
+from rpl_analysis.counters.metric_arithmetic import scaled
 from rpl_codeobject.occupancy import NoOccupancy
 from rpl_core.model.metric import Exactness, Metric, Origin
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    from rpl_analysis.contracts.roofline import KernelRooflineDoc, RoofPart
     from rpl_analysis.counters.model import KernelQuantities
-    from rpl_analysis.roofline.model import KernelRoofline
     from rpl_analysis.runtime.model import KernelTime
     from rpl_codeobject.occupancy import Occupancy
     from rpl_core.model.device import DeviceModel
@@ -56,7 +56,7 @@ class KernelEvidence:
 
     time: KernelTime
     occupancy: Occupancy | NoOccupancy | None
-    roofline: KernelRoofline | None
+    roofline: KernelRooflineDoc | None
     quantities: KernelQuantities | None
     uses_lds: bool = True  # or it is not known
     others: Mapping[str, Metric] = attrs.field(factory=dict)  # scalar facts of other analyzers
@@ -139,3 +139,75 @@ def _grid_fill(evidence: KernelEvidence, device: DeviceModel | None, origin: Ori
         origin=origin,
         formula="launched waves / (compute_units * simd_per_cu * waves_per_simd)",
     )
+
+
+# Shares of ceilings as the rules test them: bandwidth beyond L2, of L2 and of LDS, arithmetic.
+
+#: Begins the note of a share above one.
+ABOVE_CEILING = "The figure is above its ceiling"
+
+_SHARES = ("hbm_utilization", "l2_utilization", "lds_utilization", "compute_utilization")
+_NO_LDS = Metric(0.0, "fraction", Exactness.EXACT, formula="no launch allocates LDS")
+_CACHED = f"{ABOVE_CEILING}: Infinity Cache hits count as traffic beyond L2, or the runs did different work."
+_WRONG = f"{ABOVE_CEILING}: counter passes and timing run did different work, or the clock is another one."
+
+
+def ceiling_shares(
+    roofline: KernelRooflineDoc | None, why_none: str, *, uses_lds: bool = True
+) -> Mapping[str, Metric]:
+    """``hbm_utilization``, ``l2_utilization``, ``lds_utilization`` and ``compute_utilization`` of one kernel.
+
+    ``why_none`` says why there is no roofline. A share above one is no share: it stays visible, as an
+    estimate with a note. Without counters of LDS a kernel that allocates none has a share of zero there.
+    """
+    if roofline is None:
+        unknown = Metric.unknown("fraction", why_none)
+        shares = dict.fromkeys(_SHARES, unknown)
+    else:
+        shares = {
+            "hbm_utilization": _marked(_hbm_share(roofline), _CACHED),
+            "l2_utilization": _marked(_level_share(roofline, "l2", "l2_bytes"), _WRONG),
+            "lds_utilization": _marked(_level_share(roofline, "lds", "lds_bytes_moved"), _WRONG),
+            "compute_utilization": _marked(_compute_share(roofline), _WRONG),
+        }
+    if shares["lds_utilization"].value is None and not uses_lds:
+        shares["lds_utilization"] = _NO_LDS
+    return shares
+
+
+def _hbm_share(roofline: KernelRooflineDoc) -> Metric:
+    roof = roofline.roof
+    if roof.peak_gbps is None:
+        return roof.memory_share
+    formula = _rate_over_ceiling(roofline.achieved_gbps, roof.peak_gbps, _origin(roof))
+    return attrs.evolve(roof.memory_share, formula=formula)
+
+
+def _compute_share(roofline: KernelRooflineDoc) -> Metric:
+    share = roofline.roof.compute_share
+    return attrs.evolve(share, formula=share.formula and f"{share.formula} ({_origin(roofline.roof)})")
+
+
+def _origin(roof: RoofPart) -> str:
+    return roof.origin.value if roof.origin is not None else "unknown"
+
+
+def _rate_over_ceiling(rate: Metric, peak_gbps: float, origin: str) -> str:
+    shown = "?" if rate.value is None else f"{rate.value:.4g}"
+    return f"{shown} GB/s / {peak_gbps:.6g} GB/s ({origin} ceiling)"
+
+
+def _level_share(roofline: KernelRooflineDoc, name: str, quantity: str) -> Metric:
+    level = next((level for level in roofline.levels if level.level == name), None)
+    if level is None:
+        return Metric.unknown("fraction", f"the device's counter map has no {quantity}")
+    if level.spec_gbps is None:
+        return Metric.unknown("fraction", f"no data-sheet ceiling of {name.upper()} is known")
+    formula = _rate_over_ceiling(level.achieved_gbps, level.spec_gbps, "spec")
+    return scaled(level.achieved_gbps, 1 / level.spec_gbps, "fraction", formula)
+
+
+def _marked(share: Metric, note: str) -> Metric:
+    if share.value is None or share.value <= 1.0:
+        return share
+    return attrs.evolve(share, exactness=Exactness.ESTIMATE, upper=None, note=note)

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.contracts.what_if import FasterKernelPart, WhatIfAnswerPart, WhatIfDocument
-from rpl_analysis.documents.analysed_range import chosen_range
+from rpl_analysis.documents.load import chosen_range
 from rpl_analysis.execution_graph.analyzer import median_run, why_no_graph
 from rpl_analysis.options import COPIES, NAMES
-from rpl_analysis.phases.option import RANGE
-from rpl_analysis.phases.restrict import restricted
-from rpl_analysis.text.distinct import named_few, shorten_apart
+from rpl_analysis.phases import restricted
+from rpl_analysis.range_option import RANGE
 from rpl_analysis.text.figures import between, duration_ns, one_unit, times_as_fast
-from rpl_analysis.text.names import linker_names, names_like, shown_names
+from rpl_analysis.text.names import linker_names, named_few, names_like, shorten_apart, shown_names
 from rpl_analysis.what_if import FasterKernel, ReplayedRun
 from rpl_core.cli.command_options import analysis_request, option_values
 from rpl_core.contracts import SCHEMA_VERSION

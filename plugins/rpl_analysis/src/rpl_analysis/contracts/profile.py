@@ -1,4 +1,4 @@
-"""``profile.json``: times, stability, resources, occupancy and the verdicts, per kernel and overall.
+"""``profile.json``, declared once: times, stability, resources, occupancy, verdicts, per kernel and overall.
 
 The documented minimum (schema_version, kernel, gpu, runtime_ms, stability, resources, occupancy,
 roofline) validates on its own; everything else has a default.
@@ -6,21 +6,94 @@ roofline) validates on its own; everything else has a default.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from attrs import field
 
-from rpl_analysis.contracts.phases import PhasesPart
 from rpl_analysis.contracts.ranks import RanksPart
+from rpl_analysis.contracts.record import OR_ZERO, Limited, document_of, record
 from rpl_analysis.contracts.roofline import RooflinePart
-from rpl_analysis.contracts.stability import CallOverhead, StabilityPart
-from rpl_core.contracts.common import Document, ExactnessName, Part
+from rpl_core.model.metric import Exactness
 
-Axes = Annotated[tuple[int, ...], Field(min_length=1, max_length=3)]
-Fraction = Annotated[float, Field(ge=0, le=1)]
+Axes = Annotated[tuple[int, ...], Limited(min_length=1, max_length=3)]
+Fraction = Annotated[float, Limited(ge=0, le=1)]
 
 
-class KernelPart(Part):
+class StabilityClass(str, Enum):
+    """``stability`` cites its source: cv <= 0.05 stable, <= 0.10 moderate, else unstable."""
+
+    STABLE = "stable"
+    MODERATE = "moderate"
+    UNSTABLE = "unstable"
+
+
+@record
+class StabilityPart:
+    """Over runs. ``cv`` is null for one run."""
+
+    runs: int | None = None
+    mean_ms: float | None = None
+    stddev_ms: float | None = None  # of the sample (n - 1)
+    cv: float | None = None
+    classification: StabilityClass | None = None
+
+
+@record
+class AddedTime:
+    """``added``: mean of the runs with calls over the one without, less 1; negative where it took longer.
+
+    ``added_range`` holds the least and the most of the single runs with calls; null for one run. The run
+    without calls is a single one, so its own spread is in neither.
+    """
+
+    with_calls_ms: float
+    without_calls_ms: float
+    added: float
+    added_range: tuple[float, float] | None
+
+
+@record
+class CallOverhead:
+    """What recording API calls and copies added to the timing runs, by a run of the same command without.
+
+    ``makespan`` is the time from the first begin to the last end of a dispatch: null where several machines
+    took part.
+    """
+
+    runs_with_calls: int
+    kernel_time: AddedTime
+    makespan: AddedTime | None
+
+
+@record
+class PhasePart:
+    """All ranges of one name; time of nested ones counts once. ``share`` is of all kernel time of the run."""
+
+    name: str
+    ranges: int
+    host_ns: int  # that the ranges cover
+    launches: int
+    kernel_ns: int  # of the kernels that were launched inside
+    share: float | None  # ranges of several names may nest, so shares may add up to more than 1
+    dominant_kernel: str | None
+    dominant_share: float | None  # of kernel_ns
+
+
+@record
+class PhasesPart:
+    """Of the run with the median time. ``by``: the launching call places a kernel, or its begin."""
+
+    run: int
+    by: Literal["launch", "begin"]
+    phases: tuple[PhasePart, ...]
+    phases_left_out: int = field(metadata=OR_ZERO)
+    outside_ns: int  # kernel time in none of the ranges
+
+
+@record(kw_only=True)
+class KernelPart:
     """The dominant kernel. ``grid`` counts workgroups per axis, ``block`` work-items per workgroup."""
 
     name: str | None = None
@@ -31,7 +104,8 @@ class KernelPart(Part):
     reason: str | None = None
 
 
-class GpuPart(Part):
+@record(kw_only=True)
+class GpuPart:
     architecture: str | None = None
     product: str | None = None
     wave_size: int | None = None  # of the device; a kernel may have another: occupancy.wave_size
@@ -43,7 +117,8 @@ class GpuPart(Part):
     reason: str | None = None
 
 
-class ResourcesPart(Part):
+@record(kw_only=True)
+class ResourcesPart:
     """Allocated registers (granule included), LDS per workgroup, scratch per work-item."""
 
     vgpr_per_thread: int | None = None  # arch + accum: what limits occupancy
@@ -54,7 +129,8 @@ class ResourcesPart(Part):
     scratch_bytes: int | None = None
 
 
-class OccupancyPart(Part):
+@record(kw_only=True)
+class OccupancyPart:
     """Theoretical upper bound from resources; it models no stalls.
 
     ``theoretical_range`` stands in where the wave size of the kernel is unknown; ``wave_size`` is null then.
@@ -72,7 +148,8 @@ class OccupancyPart(Part):
     reason: str | None = None
 
 
-class CriticalPathPart(Part):
+@record(kw_only=True)
+class CriticalPathPart:
     """``fraction`` is the dominant kernel's share of the path, ``speedup_ceiling`` 1 / (1 - fraction).
 
     ``application_ceiling``: the whole application if that kernel cost nothing, launches and waits kept;
@@ -90,7 +167,8 @@ class CriticalPathPart(Part):
     reason: str | None = None
 
 
-class KernelProfile(Part):
+@record(kw_only=True)
+class KernelProfile:
     """One kernel of the application, with the same blocks as the whole."""
 
     name: str
@@ -98,7 +176,7 @@ class KernelProfile(Part):
     launches: float
     time_share: Fraction | None
     runtime_ms: float | None  # mean over runs of the kernel's summed dispatch time
-    runtime_exactness: ExactnessName | None = None
+    runtime_exactness: Exactness | None = None
     runtime_range_ms: tuple[float, float] | None = None
     runtime_reason: str | None = None
     mean_ns: float | None
@@ -112,19 +190,20 @@ class KernelProfile(Part):
     roofline: RooflinePart | None = None
     criticality_weight: Fraction | None = None
     slack_ns: int | None = None
-    att: dict[str, Any] | None = None  # a section of the plugin for thread traces; null without it
+    att: Mapping[str, Any] | None = None  # a section of the plugin for thread traces; null without it
     bottleneck: str | None = None
     headroom_fraction: Fraction | None = None
 
 
-class ProfileDocument(Document):
+@record(kw_only=True)
+class Profile:
     """The document that most readers start with."""
 
     kernel: KernelPart
     gpu: GpuPart
     runtime_ms: float | None
     runtime_source: str | None = None
-    runtime_exactness: ExactnessName | None = None
+    runtime_exactness: Exactness | None = None
     runtime_range_ms: tuple[float, float] | None = None
     runtime_reason: str | None = None
     stability: StabilityPart
@@ -133,7 +212,7 @@ class ProfileDocument(Document):
     occupancy: OccupancyPart
     roofline: RooflinePart | None
     critical_path: CriticalPathPart | None = None
-    att: dict[str, Any] | None = None  # a section of the plugin for thread traces; null without it
+    att: Mapping[str, Any] | None = None  # a section of the plugin for thread traces; null without it
     bottleneck: str | None = None
     headroom_fraction: Fraction | None = None
     launches: float | None = None
@@ -141,5 +220,18 @@ class ProfileDocument(Document):
     ranks: RanksPart | None = None
     phases: PhasesPart | None = None  # null where the application marked no range
     range: str | None = None  # --range: only what these ranges launched is in the document; null: all work
-    untimed_thread_traces: tuple[dict[str, Any], ...] = ()  # of kernels without a time in this document
+    untimed_thread_traces: tuple[Mapping[str, Any], ...] = ()  # of kernels without a time in this document
     incomplete: str | None = None
+
+
+if TYPE_CHECKING:
+    from rpl_core.contracts.common import Document
+
+    class ProfileDocument(Profile, Document):
+        """``profile.json`` as it is read back."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ProfileDocument":
+        return document_of(Profile, name)
+    raise AttributeError(name)

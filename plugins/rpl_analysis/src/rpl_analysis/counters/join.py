@@ -8,24 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import attrs
 import numpy as np
 
-from rpl_analysis.counters.join_report import JoinReport
 from rpl_analysis.counters.model import JoinedCounters, KernelCounters
-from rpl_analysis.counters.occurrences import JointRows, number_dispatches
-from rpl_analysis.counters.pass_columns import WaveCheck, read_columns, wave_check_of
+from rpl_analysis.counters.passes import JointRows, WaveCheck, number_dispatches, read_columns, wave_check_of
+from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from rpl_core.model.device import Architecture, DeviceModel
     from rpl_core.model.recording import Recording
-    from rpl_core.model.trace import Trace
-
-__all__ = ["JoinRules", "join_counters", "joint_columns"]
+    from rpl_core.model.trace import Float64Column, Int64Column, Trace
 
 #: Relative difference between passes that is worth a line; chosen: cycle counters scatter by a few percent.
 AGREEMENT_TOLERANCE = 0.05
@@ -211,3 +209,156 @@ def _split_by_kernel(columns: dict[str, NDArray[np.float64]], joint: JointRows) 
         own = {c: column[begin:end] for c, column in columns.items() if not np.isnan(column[begin:end]).all()}
         kernels[name] = KernelCounters(name, end - begin, own)
     return kernels
+
+
+# What was wrong with counter passes, gathered while they are joined and told as diagnostics.
+
+
+@attrs.define
+class JoinReport:
+    """Counts of what was left out, and the largest disagreement between passes."""
+
+    invalid: int = 0
+    repeated: int = 0
+    incomplete: int = 0
+    nameless: int = 0
+    geometry: int = 0
+    turns: int = 0  # kernels whose counter groups took turns
+    wave_diagnostics: list[Diagnostic] = attrs.field(factory=list)
+    differing: dict[str, float] = attrs.field(factory=dict)
+
+    def add_readings(self, invalid: int, repeated: int, incomplete: int) -> None:
+        self.invalid += invalid
+        self.repeated += repeated
+        self.incomplete += incomplete
+
+    def add_differences(self, counter: str, differences: NDArray[np.float64]) -> None:
+        if differences.size:
+            self.differing[counter] = max(self.differing.get(counter, 0.0), float(differences.max()))
+
+    def add_untrue_waves(
+        self, trace: Trace, untrue: NDArray[np.bool_], counter: str, counted: NDArray[np.float64]
+    ) -> None:
+        """Note dispatches whose ``counter`` of waves is not their number of waves."""
+        if not untrue.any():
+            return
+        example = int(np.flatnonzero(untrue)[0])
+        kernel = trace.kernels[int(trace.dispatches.kernel[example])].name
+        self.wave_diagnostics.append(
+            Diagnostic(
+                "counters.waves_mismatch",
+                f"{counter} is {counted[example]:.0f} for a launch of {kernel} with another number of waves;"
+                " the counters of these dispatches are not used",
+                Severity.ERROR,
+                cause="the profiler added several passes up, or counted only a part of the GPU",
+                remedy="collect again with a current rocprofv3, one counter pass per run",
+                where=trace.source.paths[0] if trace.source.paths else None,
+                count=int(untrue.sum()),
+            )
+        )
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        return (*self.wave_diagnostics, *self._left_out(), *self._disagreement())
+
+    def _left_out(self) -> list[Diagnostic]:
+        candidates = [
+            Diagnostic(
+                "counters.geometry_mismatch",
+                "launches with another geometry than in the first counter pass are not used",
+                cause="the application does not launch the same kernels in the same order in every run",
+                remedy="fix its random seed and thread order, or collect all counters in one pass",
+                count=self.geometry,
+            ),
+            Diagnostic(
+                "counters.invalid_value",
+                "counter readings that are negative or not finite are not used",
+                cause="a damaged or hand-edited recording",
+                remedy="collect the counters again",
+                count=self.invalid,
+            ),
+            Diagnostic(
+                "counters.instances_incomplete",
+                "counter readings that lack hardware instances are not used",
+                cause="the profiler lost rows of some XCDs or channels",
+                remedy="collect the counters again",
+                count=self.incomplete,
+            ),
+            Diagnostic(
+                "counters.repeated_reading",
+                "repeated readings of one counter for one dispatch: the first is used, none are added",
+                cause="a profiler build that replays a dispatch once per pass",
+                count=self.repeated,
+            ),
+            Diagnostic(
+                "counters.turns_joined",
+                "groups of counters took turns from launch to launch of these kernels: their figures join"
+                " different launches, and are estimates",
+                Severity.INFO,
+                remedy="collect all groups of each launch: a run per group, or kernel replay",
+                count=self.turns,
+            ),
+            Diagnostic(
+                "counters.unknown_kernel",
+                "dispatches without a kernel name have no place in the counter table",
+                Severity.INFO,
+                count=self.nameless,
+            ),
+        ]
+        return [diagnostic for diagnostic in candidates if diagnostic.count]
+
+    def _disagreement(self) -> list[Diagnostic]:
+        if not self.differing:
+            return []
+        worst = max(sorted(self.differing), key=lambda name: self.differing[name])
+        return [
+            Diagnostic(
+                "counters.passes_disagree",
+                "counters read in several passes differ; the value of the preferred pass is used"
+                f" (largest difference {100 * self.differing[worst]:.0f} %, {worst})",
+                Severity.INFO,
+                cause="cycle counters vary between runs; event counters should not",
+                count=len(self.differing),
+            )
+        ]
+
+
+# Counter values for the dispatches of another run: those of a timing run, which was recorded without any.
+#
+# Dispatches are joined as counter passes are among themselves: same process, GPU, kernel, occurrence and
+# geometry.
+
+
+def counters_by_dispatch(
+    recording: Recording, trace: Trace, architecture: Architecture | None = None
+) -> Mapping[str, Float64Column]:
+    """Counter name -> value per dispatch of ``trace`` (n,), NaN where none was read; sorted by name.
+
+    Empty where nothing was counted. ``architecture`` says which counters show a damaged pass.
+    """
+    passes = recording.counter_passes
+    if not passes:
+        return {}
+    joint = number_dispatches((*passes, trace))
+    rows = joint.rows[-1]
+    rules = JoinRules.of(None, architecture)
+    columns, _ = joint_columns(passes, attrs.evolve(joint, rows=joint.rows[:-1]), rules)
+    same = rows >= 0
+    for counted, places in zip(passes, joint.rows, strict=False):
+        same &= _same_geometry(trace, rows, counted, places, joint.count)
+    return {name: np.where(same, column[rows], np.nan) for name, column in sorted(columns.items())}
+
+
+def _same_geometry(
+    trace: Trace, rows: Int64Column, counted: Trace, places: Int64Column, count: int
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """True unless ``counted`` holds the dispatch with another geometry."""
+    known = np.full((count, 6), -1, dtype=np.int64)
+    known[places[places >= 0]] = _geometry(counted)[places >= 0]
+    recorded = known[rows]
+    return np.asarray((recorded == _geometry(trace)).all(axis=1) | (recorded == -1).all(axis=1))
+
+
+def _geometry(trace: Trace) -> Int64Column:
+    shapes = np.concatenate([trace.shapes.workgroup, trace.shapes.grid], axis=1)
+    unknown = np.full((1, 6), -1, dtype=np.int64)
+    return np.asarray(np.concatenate([shapes, unknown])[trace.dispatches.shape])

@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.counters.formulas import (
-    FormulaOutcome,
-    counters_of,
-    device_constants,
-    evaluate_formula,
-)
+from rpl_analysis.counters.formulas import FormulaOutcome, counters_of, device_constants, evaluate_formula
+from rpl_analysis.counters.metric_arithmetic import add_up
 from rpl_analysis.counters.model import KernelQuantities, QuantityValue
-from rpl_analysis.counters.sums_of_quantities import add_up
 from rpl_core.errors import BadDataError
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.metric import Exactness, Metric
@@ -28,8 +23,6 @@ if TYPE_CHECKING:
     from rpl_analysis.counters.model import KernelCounters
     from rpl_core.model.device import DeviceModel, Formula, Quantity
     from rpl_core.model.metric import Origin
-
-__all__ = ["derive_quantities"]
 
 #: A reason names this many missing counters; ``Metric.missing`` has them all.
 NAMED_COUNTERS = 4

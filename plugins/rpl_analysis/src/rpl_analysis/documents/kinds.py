@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from rpl_analysis.contracts.shape_files import read_shape
+from rpl_analysis.contracts.graph import GraphResult
+from rpl_analysis.contracts.record import plain_values
 from rpl_analysis.facts import (
     APPLICATION_TIME,
     BOTTLENECKS,
@@ -18,8 +20,9 @@ from rpl_analysis.facts import (
     RANKS,
     ROOFLINE,
 )
-from rpl_analysis.phases.option import RANGE
+from rpl_analysis.range_option import RANGE
 from rpl_analysis.text.names import linker_names
+from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.errors import BadDataError
 from rpl_core.interfaces.document import DocumentContext, DocumentContract, DocumentKind
 
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.dag import DagDocument
     from rpl_analysis.contracts.profile import ProfileDocument
     from rpl_analysis.contracts.ranks_document import RanksDocument
-    from rpl_analysis.contracts.roofline import RooflineDocument
+    from rpl_analysis.contracts.roofline import KernelRooflineDoc, RooflineDocument
     from rpl_analysis.contracts.what_if import WhatIfDocument
 
 __all__ = [
@@ -36,19 +39,38 @@ __all__ = [
     "WhatIfContract",
 ]
 
+#: The contracts as data, one file per document, written by ``make schemas``: reading one makes no model.
+_SHAPES = Path(__file__).parent.with_name("contracts") / "shapes"
+
 #: Every node and edge of the graph that dag.json sums up.
 FULL_GRAPH_FILE = "dag_full.npz"
 
 
+#: What is said where the execution-graph analyzer did not run.
+NO_GRAPH = GraphResult(status="unavailable", reason="the execution-graph analyzer did not run")
+
+
+def document_fields(record: object) -> Mapping[str, Any]:
+    """What a record says as the fields of a document, to be checked against its shape."""
+    # An empty list is the default, and left out: a section of another plugin may fill it.
+    said = {name: value for name, value in plain_values(record).items() if value != ()}
+    return {"schema_version": SCHEMA_VERSION, **said}
+
+
+def dag_document(graph: GraphResult | None, name: str | None = None) -> Mapping[str, Any]:
+    """The document of the work of the range ``name``, or of all."""
+    return {**document_fields(graph or NO_GRAPH), "range": name}
+
+
 class _Kind(DocumentKind):
     def shape(self) -> Mapping[str, Any]:
-        return read_shape(self.name)
+        shape: Mapping[str, Any] = json.loads((_SHAPES / f"{self.name}.json").read_bytes())
+        return shape
 
 
 class ProfileKind(_Kind):
     name = "profile"
     summary = "times, stability, resources, occupancy and verdicts, per kernel and overall"
-    after = ("roofline", "dag")
     leading = True
 
     def model(self) -> type[ProfileDocument]:
@@ -57,17 +79,16 @@ class ProfileKind(_Kind):
         return ProfileDocument
 
     def draft(self, context: DocumentContext) -> Mapping[str, Any]:
-        from rpl_analysis.documents.profile import ProfileFacts, profile_document
-        from rpl_analysis.documents.roofline import roofline_parts
+        from rpl_analysis.documents.from_facts import ProfileFacts, profile_of
 
         facts = context.facts
-        document = profile_document(
+        profile = profile_of(
             ProfileFacts(
                 times=facts.get(KERNEL_TIMES) or {},
                 application=facts.get(APPLICATION_TIME),
                 occupancy=facts.get(OCCUPANCY) or {},
-                rooflines=roofline_parts(facts.get(ROOFLINE)),
-                dag=cast("DagDocument", context.drafts["dag"]),
+                rooflines=_rooflines(context),
+                dag=_graph(context),
                 classifications=facts.get(BOTTLENECKS) or {},
                 ranks=facts.get(RANKS),
                 phases=facts.get(PHASES),
@@ -79,7 +100,7 @@ class ProfileKind(_Kind):
                 symbols=linker_names(context.recording.traces),
             )
         )
-        return cast("Mapping[str, Any]", document)
+        return document_fields(profile)
 
     def with_section(
         self, draft: Mapping[str, Any], field: str, block: Any, kernels: Mapping[str, Any]
@@ -97,6 +118,16 @@ class ProfileKind(_Kind):
         if content["runtime_ms"] is None:
             raise BadDataError(f"the runtime is unknown: {content['runtime_reason']}")
         return f"{content['runtime_ms']:.6f}"
+
+
+def _graph(context: DocumentContext) -> GraphResult:
+    graph = context.facts.get(EXECUTION_GRAPH)
+    return graph if graph is not None else NO_GRAPH
+
+
+def _rooflines(context: DocumentContext) -> Mapping[str, KernelRooflineDoc]:
+    result = context.facts.get(ROOFLINE)
+    return {kernel.name: kernel for kernel in result.kernels} if result is not None else {}
 
 
 def _range(context: DocumentContext) -> str | None:
@@ -120,9 +151,13 @@ class RooflineKind(_Kind):
         return RooflineDocument
 
     def draft(self, context: DocumentContext) -> Mapping[str, Any]:
-        from rpl_analysis.documents.roofline import roofline_document
+        from rpl_analysis.contracts.roofline import RooflineResult, RooflineStatus
 
-        return cast("Mapping[str, Any]", roofline_document(context.facts.get(ROOFLINE)))
+        result = context.facts.get(ROOFLINE)
+        if result is None:
+            reason = "the roofline analyzer did not run"
+            result = RooflineResult(status=RooflineStatus.UNAVAILABLE, reason=reason)
+        return document_fields(result)
 
 
 class DagKind(_Kind):
@@ -135,10 +170,7 @@ class DagKind(_Kind):
         return DagDocument
 
     def draft(self, context: DocumentContext) -> Mapping[str, Any]:
-        from rpl_analysis.documents.dag import dag_document
-
-        document = dag_document(context.facts.get(EXECUTION_GRAPH), _range(context))
-        return cast("Mapping[str, Any]", document)
+        return dag_document(context.facts.get(EXECUTION_GRAPH), _range(context))
 
     def attachments(self, context: DocumentContext) -> Mapping[str, bytes | None]:
         graph = context.facts.get(EXECUTION_GRAPH)
@@ -149,7 +181,6 @@ class DagKind(_Kind):
 class AnalysisKind(_Kind):
     name = "analysis"
     summary = "one bottleneck label per kernel with the evidence for it"
-    after = ("roofline", "dag")
 
     def model(self) -> type[AnalysisDocument]:
         from rpl_analysis.contracts.analysis import AnalysisDocument
@@ -157,23 +188,21 @@ class AnalysisKind(_Kind):
         return AnalysisDocument
 
     def draft(self, context: DocumentContext) -> Mapping[str, Any]:
-        from rpl_analysis.documents.analysis import analysis_document
-        from rpl_analysis.documents.roofline import roofline_parts
+        from rpl_analysis.documents.from_facts import kernel_labels
 
         facts = context.facts
-        symbols = context.drafts["dag"].get("symbols", ())
         published = {
             key.name: _as_json(facts[key]) for key in facts if key.published and key in context.providers
         }
-        document = analysis_document(
+        labels = kernel_labels(
             facts.get(KERNEL_TIMES) or {},
             facts.get(BOTTLENECKS) or {},
-            roofline_parts(facts.get(ROOFLINE)),
-            {symbol["name"]: symbol["criticality_weight"] for symbol in symbols},
+            _rooflines(context),
+            {symbol.name: symbol.criticality_weight for symbol in _graph(context).symbols},
             facts.get(NEXT_STEPS),
             extensions=dict(sorted(published.items())),
         )
-        return cast("Mapping[str, Any]", document)
+        return document_fields(labels)
 
 
 def _as_json(fact: object) -> object:

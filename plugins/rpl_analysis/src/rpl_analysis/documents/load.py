@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import SchemaValidator, from_json
 
+from rpl_analysis.documents.kinds import DagKind
 from rpl_core.contracts import SCHEMA_MAJOR
 from rpl_core.documents import Documents, kinds_of, sections_of
-from rpl_core.errors import BadDataError, MissingError
+from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.files import read_regular
 from rpl_core.interfaces.document import DocumentContract
 from rpl_core.plugins.boundary import plugin_boundary
@@ -21,6 +22,9 @@ from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.run_directory.manifest import load_manifest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from rpl_core.plugins.host import Contribution
 
 _MAX_DOCUMENT_BYTES = 256 << 20
@@ -158,3 +162,37 @@ def _require_known_version(path: Path, content: object) -> None:
             f"{path} has schema version {version!r}; this rpl reads {SCHEMA_MAJOR}.x",
             next_step="use the rpl that wrote it, or analyse the run again",
         )
+
+
+# Which range of the application a run was analysed for, so that what is made from it speaks of the same.
+
+
+def chosen_range(paths: Sequence[Path], asked: str | None = None) -> str | None:
+    """The range that was ``asked`` for; else the one that the runs at ``paths`` were analysed for.
+
+    ``None`` means all work. Raises ``UsageError`` where they were analysed for different ones.
+    """
+    if asked is not None:
+        return asked or None
+    names = {_analysed_range(path): path for path in paths}
+    if len(names) > 1:
+        whose = " and ".join(
+            f"{path} for {'all work' if name is None else f'the range {name[:60]!r}'}"
+            for name, path in list(names.items())[:2]
+        )
+        raise UsageError(
+            f"the runs were analysed for different work: {whose}",
+            next_step="say --range NAME for all of them, or --range '' for all work",
+        )
+    return next(iter(names), None)
+
+
+def _analysed_range(path: Path) -> str | None:
+    """What the documents of a run speak of; without them, what it was recorded with."""
+    if not is_run_directory(path):
+        return None
+    if (path / f"{DagKind.name}.json").is_file():
+        name = getattr(load_document(path, DagKind()), "range", None)
+    else:
+        name = load_manifest(path).options.get("range")
+    return name if isinstance(name, str) and name else None

@@ -14,7 +14,7 @@ import numpy as np
 from rpl_analysis.critical_path.intervals import merge_intervals
 from rpl_analysis.execution_graph.build import process_lengths
 from rpl_analysis.execution_graph.graph.nodes import work_nodes
-from rpl_analysis.phases.report import phase_report
+from rpl_analysis.phases import phase_report
 from rpl_analysis.ranks.digest import KernelTimes, times_of
 from rpl_analysis.ranks.recognise import collectives_among
 from rpl_analysis.ranks.report import rank_keys

@@ -8,22 +8,31 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.architecture import architecture_of
+from rpl_analysis.contracts.roofline import (
+    CeilingsPart,
+    ComputeCeilingDoc,
+    MemoryCeilingDoc,
+    RooflineResult,
+    RooflineStatus,
+)
 from rpl_analysis.facts import INSTRUCTION_MIX, KERNEL_QUANTITIES, KERNEL_TIMES, ROOFLINE
 from rpl_analysis.options import FLOP_MODEL
-from rpl_analysis.roofline.model import RooflineResult, RooflineStatus
+from rpl_analysis.text.names import shown_names
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.model.device import CeilingOrigin
+from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.metric import Exactness, Metric, Origin
+from rpl_core.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from rpl_analysis.contracts.roofline import KernelRooflineDoc, RooflineResult
     from rpl_analysis.counters.model import KernelQuantities
-    from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
+    from rpl_analysis.instruction_mix import KernelMix, NoMix
     from rpl_analysis.roofline.kernel import KernelFigures
-    from rpl_analysis.roofline.model import KernelRoofline
     from rpl_analysis.runtime.model import KernelTime
-
-__all__ = ["RooflineAnalyzer"]
+    from rpl_core.model.device import DeviceModel
 
 _HOW_TO_COLLECT = "rpl profile --roofline -- ./app"
 
@@ -45,23 +54,21 @@ class RooflineAnalyzer(Analyzer):
         # Imported for recordings with counters only: start-up is most of a small analysis.
         from rpl_analysis.roofline.application import application_roofline
         from rpl_analysis.roofline.kernel import kernel_roofline
-        from rpl_analysis.roofline.warnings import roofline_diagnostics
 
         times: Mapping[str, KernelTime] = context.facts[KERNEL_TIMES] or {}
         mixes: Mapping[str, KernelMix | NoMix] = context.facts.get(INSTRUCTION_MIX) or {}
         figures = _kernel_figures(times, quantities, context.recording.origin)
         kernels = tuple(attrs.evolve(kernel, mix=mixes.get(kernel.name)) for kernel in figures)
         device = attrs.evolve(context.device, architecture_facts=architecture_of(context))
-        placed = {k.name: kernel_roofline(k, device, requested) for k in kernels}
-        usable = any(k.flops.value is not None or k.bytes.value is not None for k in placed.values())
+        placed = tuple(kernel_roofline(kernel, device, requested) for kernel in kernels)
+        usable = any(k.flops.value is not None or k.bytes.value is not None for k in placed)
         result = RooflineResult(
-            RooflineStatus.AVAILABLE if usable else RooflineStatus.UNAVAILABLE,
-            requested,
-            reason=None if usable else _why_unusable(placed.values()),
+            status=RooflineStatus.AVAILABLE if usable else RooflineStatus.UNAVAILABLE,
+            requested_flop_model=requested,
+            reason=None if usable else _why_unusable(placed),
             how_to_collect=None if usable else _HOW_TO_COLLECT,
             device=device.name,
-            compute_ceilings=device.compute_ceilings,
-            memory_ceilings=device.memory_ceilings,
+            ceilings=device_ceilings(device),
             kernels=placed,
             application=application_roofline(kernels, device, requested, placed) if usable else None,
         )
@@ -72,16 +79,39 @@ def _without_quantities(context: AnalysisContext) -> RooflineResult:
     requested = context.options[FLOP_MODEL]
     missing = context.recording.counters_missing
     if not context.recording.counter_passes and missing is not None:
-        return RooflineResult(RooflineStatus.UNAVAILABLE, requested, missing, _HOW_TO_COLLECT)
+        return RooflineResult(
+            status=RooflineStatus.UNAVAILABLE,
+            requested_flop_model=requested,
+            reason=missing,
+            how_to_collect=_HOW_TO_COLLECT,
+        )
     if not context.recording.counter_passes:
         # An emulator has no counters that could be collected.
         how = None if context.recording.origin is Origin.MODELLED else _HOW_TO_COLLECT
-        return RooflineResult(RooflineStatus.NOT_COLLECTED, requested, "no counter pass was recorded", how)
+        return RooflineResult(
+            status=RooflineStatus.NOT_COLLECTED,
+            requested_flop_model=requested,
+            reason="no counter pass was recorded",
+            how_to_collect=how,
+        )
     return RooflineResult(
-        RooflineStatus.UNAVAILABLE,
-        requested,
-        "counters were recorded, but the device is unknown, so their meaning is too",
-        "name the device with --device, or install its plugin",
+        status=RooflineStatus.UNAVAILABLE,
+        requested_flop_model=requested,
+        reason="counters were recorded, but the device is unknown, so their meaning is too",
+        how_to_collect="name the device with --device, or install its plugin",
+    )
+
+
+def device_ceilings(device: DeviceModel) -> CeilingsPart:
+    """All that are known, as documents hold them."""
+    return CeilingsPart(
+        compute=tuple(
+            ComputeCeilingDoc(c.data_type, c.pipe, c.peak_gflops, c.origin, c.source)
+            for c in device.compute_ceilings
+        ),
+        memory=tuple(
+            MemoryCeilingDoc(c.level, c.peak_gbps, c.origin, c.source) for c in device.memory_ceilings
+        ),
     )
 
 
@@ -122,6 +152,165 @@ def _time(time: KernelTime | None, origin: Origin) -> Metric:
     return Metric(per_launch, "ns", time.exactness, origin, formula="mean (end - start) per launch")
 
 
-def _why_unusable(placed: Iterable[KernelRoofline]) -> str:
+def _why_unusable(placed: Iterable[KernelRooflineDoc]) -> str:
     reasons = [kernel.bytes.reason for kernel in placed if kernel.bytes.reason]
     return reasons[0] if reasons else "no kernel has counters"
+
+
+# What a reader of the roofline should know: fallbacks, other launch counts, ceilings exceeded.
+
+
+def roofline_diagnostics(result: RooflineResult, device: DeviceModel) -> tuple[Diagnostic, ...]:
+    """Diagnostics about all kernels together, in a fixed order."""
+    if result.status is not RooflineStatus.AVAILABLE:
+        return (_unusable(result),)
+    called = shown_names(kernel.name for kernel in result.kernels)
+    kernels = tuple(attrs.evolve(kernel, name=called[kernel.name]) for kernel in result.kernels)
+    return (
+        *_fallbacks(kernels, device),
+        *_untyped(kernels),
+        *_launches(kernels),
+        *_coverage(kernels),
+        *_exceeded(kernels, device),
+    )
+
+
+def _unusable(result: RooflineResult) -> Diagnostic:
+    return Diagnostic(
+        "roofline.unavailable",
+        f"counters were recorded, but neither FLOPs nor bytes follow from them: {result.reason}",
+        cause="the recording holds other counters than the roofline needs",
+        remedy=result.how_to_collect,
+    )
+
+
+def _fallbacks(kernels: Sequence[KernelRooflineDoc], device: DeviceModel) -> list[Diagnostic]:
+    replaced = [kernel for kernel in kernels if kernel.models.fallback]
+    best = device.counter_map.memory_bytes[0]
+    legacy = [kernel for kernel in kernels if kernel.byte_source not in (None, best)]
+    diagnostics = []
+    if replaced:
+        diagnostics.append(
+            Diagnostic(
+                "roofline.other_flop_model",
+                f"{replaced[0].models.fallback}: low confidence",
+                cause="the counters of the model asked for were not recorded",
+                remedy="collect the recommended set with `rpl profile --roofline`",
+                count=len(replaced),
+            )
+        )
+    if legacy:
+        sources = legacy[0].bytes.counters or (legacy[0].byte_source or "",)
+        diagnostics.append(
+            Diagnostic(
+                "roofline.legacy_bytes",
+                f"bytes come from {' and '.join(sources)}, the recording has nothing better",
+                remedy="collect the recommended set with `rpl profile --roofline`",
+                count=len(legacy),
+            )
+        )
+    return diagnostics
+
+
+def _untyped(kernels: Sequence[KernelRooflineDoc]) -> list[Diagnostic]:
+    from rpl_analysis.roofline.kernel import untyped_flops
+
+    untyped = [(kernel, rest) for kernel in kernels if (rest := untyped_flops(kernel.models, kernel.types))]
+    if not untyped:
+        return []
+    kernel, rest = untyped[0]
+    return [
+        Diagnostic(
+            "roofline.untyped_flops",
+            f"{rest:.4g} FLOP per launch of {kernel.name} are of no data type that the device declares, so"
+            " shares of the arithmetic ceilings are lower bounds",
+            cause="the counter map counts them in flops, but no entry of CounterMap.work does",
+            remedy="report it to the author of the device plugin",
+            count=len(untyped),
+        )
+    ]
+
+
+def _launches(kernels: Sequence[KernelRooflineDoc]) -> list[Diagnostic]:
+    known = [kernel for kernel in kernels if kernel.launches is not None and kernel.counter_launches]
+    differing = [kernel for kernel in known if kernel.launches != kernel.counter_launches]
+    if not differing:
+        return []
+    first = differing[0]
+    launches = counted(first.launches, "launch", "launches", shown=f"{first.launches:g}")
+    return [
+        Diagnostic(
+            "roofline.launches_differ",
+            f"{first.name} has {launches} per timing run and {first.counter_launches} in the"
+            " counter passes; figures per launch are compared, as estimates",
+            cause="the counter passes were filtered, or the application launches differently from run to run",
+            count=len(differing),
+        )
+    ]
+
+
+def _coverage(kernels: Sequence[KernelRooflineDoc]) -> list[Diagnostic]:
+    timeless = [kernel for kernel in kernels if kernel.counter_launches and kernel.time_ns.value is None]
+    uncounted = [kernel for kernel in kernels if not kernel.counter_launches]
+    diagnostics = []
+    if timeless:
+        diagnostics.append(
+            Diagnostic(
+                "roofline.no_time",
+                f"kernels with counters have no usable time, so no rates ({timeless[0].name}:"
+                f" {timeless[0].time_ns.reason})",
+                remedy="record a kernel trace without counters",
+                count=len(timeless),
+            )
+        )
+    if uncounted:
+        diagnostics.append(
+            Diagnostic(
+                "roofline.no_counters",
+                f"kernels of the timing run are in no counter pass, e.g. {uncounted[0].name}",
+                Severity.INFO,
+                cause="the counter passes were filtered, or the kernels only run sometimes",
+                count=len(uncounted),
+            )
+        )
+    return diagnostics
+
+
+def _exceeded(kernels: Sequence[KernelRooflineDoc], device: DeviceModel) -> list[Diagnostic]:
+    memory = [kernel for kernel in kernels if "hbm" in kernel.exceeds_ceiling]
+    arithmetic = [kernel for kernel in kernels if set(kernel.exceeds_ceiling) - {"hbm"}]
+    diagnostics = []
+    if memory:
+        diagnostics.append(_above_bandwidth(memory, device))
+    if arithmetic:
+        first = arithmetic[0]
+        kinds = ", ".join(name for name in first.exceeds_ceiling if name != "hbm")
+        diagnostics.append(
+            Diagnostic(
+                "roofline.above_peak",
+                f"{first.name} seems to exceed the theoretical peak of {kinds}: not a record, a wrong figure",
+                cause="counter passes and timing run did different work, or the clock exceeds the data sheet",
+                remedy="compare the launches of the passes, or give --clock-mhz",
+                count=len(arithmetic),
+            )
+        )
+    return diagnostics
+
+
+def _above_bandwidth(kernels: Sequence[KernelRooflineDoc], device: DeviceModel) -> Diagnostic:
+    llc, first = device.llc_bytes, kernels[0]
+    fits = llc is not None and all(k.bytes.value is not None and k.bytes.value <= llc for k in kernels)
+    if fits:
+        cause = "its data fit the Infinity Cache, whose hits count as traffic beyond L2"
+    else:
+        cause = "Infinity Cache hits count as traffic beyond L2, or the runs did different work"
+    ceiling = device.memory_ceiling("hbm", CeilingOrigin.SPEC)
+    assert ceiling is not None  # nothing exceeds an unknown ceiling
+    return Diagnostic(
+        "roofline.above_bandwidth",
+        f"{first.name} moves {first.achieved_gbps.value:.0f} GB/s, above the HBM ceiling of"
+        f" {ceiling.peak_gbps:g} GB/s ({ceiling.source}): not HBM bandwidth",
+        Severity.INFO if fits else Severity.WARNING,
+        cause=cause,
+        count=len(kernels),
+    )

@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.counters.sums_of_quantities import (
+from rpl_analysis.contracts.roofline import ApplicationRooflineDoc
+from rpl_analysis.counters.metric_arithmetic import (
     exactness_of_part,
     exactness_of_sum,
     is_open_above,
     low_or_middle,
 )
-from rpl_analysis.roofline.kernel import KernelFigures, kernel_roofline
-from rpl_analysis.roofline.model import ApplicationRoofline
-from rpl_analysis.roofline.vocabulary import additive
+from rpl_analysis.roofline.kernel import KernelFigures, additive, kernel_roofline
 from rpl_core.model.metric import Exactness, Metric, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rpl_analysis.roofline.model import KernelRoofline
+    from rpl_analysis.contracts.roofline import KernelRooflineDoc
     from rpl_core.model.device import DeviceModel
 
 __all__ = ["APPLICATION", "application_roofline"]
@@ -33,8 +32,8 @@ def application_roofline(
     kernels: Sequence[KernelFigures],
     device: DeviceModel,
     requested_model: str,
-    placed: Mapping[str, KernelRoofline],
-) -> ApplicationRoofline | None:
+    placed: Sequence[KernelRooflineDoc],
+) -> ApplicationRooflineDoc | None:
     """Sums over one run: figures per launch times launches per timing run, over the summed kernel time.
 
     A kernel without counters makes the sums lower bounds. ``None`` when no kernel has a time. ``placed`` are
@@ -56,9 +55,10 @@ def application_roofline(
     )
     share = sum(_spent(kernel) for kernel in counted) / total_ns if total_ns else None
     roofline = kernel_roofline(figures, device, requested_model)
-    corrections = {name: _corrected(name, timed, placed) for name in roofline.corrections}
+    by_name = {kernel.name: kernel for kernel in placed}
+    corrections = {name: _corrected(name, timed, by_name) for name in roofline.corrections}
     roofline = attrs.evolve(roofline, corrections=corrections)
-    return ApplicationRoofline(roofline, len(timed), len(counted), share)
+    return ApplicationRooflineDoc(roofline, len(timed), len(counted), share)
 
 
 def _spent(kernel: KernelFigures) -> float:
@@ -98,7 +98,7 @@ def _total(name: str, timed: Sequence[KernelFigures]) -> Metric:
 
 
 def _corrected(
-    correction: str, timed: Sequence[KernelFigures], placed: Mapping[str, KernelRoofline]
+    correction: str, timed: Sequence[KernelFigures], placed: Mapping[str, KernelRooflineDoc]
 ) -> Metric:
     """The sum of one correction; unknown with a kernel of which it is unknown."""
     parts = [(placed[k.name].corrections[correction], k.launches or 0.0) for k in timed]

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
+from rpl_analysis.contracts.profile import StabilityClass
 from rpl_analysis.facts import APPLICATION_TIME, KERNEL_TIMES
 from rpl_analysis.options import STRICT
-from rpl_analysis.runtime.grouping import (
+from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime, stability_of
+from rpl_analysis.runtime.timing import (
     DurationGroups,
+    RepresentativeShape,
+    TimedRun,
+    TimeSource,
+    call_overhead,
+    choose_time_source,
     group_durations,
     group_sums,
     number_names,
+    representative_shapes,
     usable_rows,
 )
-from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime, stability_of
-from rpl_analysis.runtime.registers import with_believable_registers
-from rpl_analysis.runtime.shapes import RepresentativeShape, representative_shapes
-from rpl_analysis.runtime.timing import TimedRun, TimeSource, call_overhead, choose_time_source
-from rpl_analysis.runtime.warnings import timing_diagnostics
+from rpl_analysis.text.figures import duration_ns
+from rpl_analysis.text.names import shown_names
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.metric import Exactness, Metric, Origin
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rpl_core.model.device import Architecture
     from rpl_core.model.recording import Recording
+    from rpl_core.model.trace import Kernel, Trace
 
 _NO_RESOURCES = RepresentativeShape(None, None, KernelResources(None, None, None, None, None), 0, 0)
 _RUNTIME_FORMULA = "mean over runs of sum(end - start) over all dispatches"
@@ -203,3 +213,144 @@ def _without_trace(recording: Recording, context: AnalysisContext) -> Applicatio
     else:
         reason = "no kernel dispatch was recorded"
     return ApplicationTime(Metric.unknown("ms", reason), "none", None, 0.0, ())
+
+
+# Vector register counts that no GPU of the architecture could allocate are unknown.
+
+
+def with_believable_registers(
+    recording: Recording, architecture: Callable[[str], Architecture | None]
+) -> tuple[Recording, tuple[Diagnostic, ...]]:
+    """``recording`` without vector register counts in traces where some contradict the architecture.
+
+    Some profiler releases record fewer vector registers than a GPU allocates (``RecordQuirks``). A count that
+    is no allocation proves it, and then discredits all counts of its trace, whatever reader they came from.
+    """
+    checked = [_checked(trace, architecture) for trace in recording.traces]
+    told = tuple(problem for _, problem in checked if problem is not None)
+    return (attrs.evolve(recording, traces=tuple(t for t, _ in checked)) if told else recording), told
+
+
+def _checked(
+    trace: Trace, architecture: Callable[[str], Architecture | None]
+) -> tuple[Trace, Diagnostic | None]:
+    names = {agent.architecture for agent in trace.agents if agent.kind == "GPU"}
+    name = names.pop() if len(names) == 1 else None
+    facts = architecture(name) if name is not None else None
+    if facts is None or not facts.record_quirks.vgprs_may_be_halved:
+        return trace, None
+    granule = facts.record_quirks.vgpr_granule
+    if granule is None or not any(_is_impossible(kernel, granule) for kernel in trace.kernels):
+        return trace, None
+    kernels = tuple(attrs.evolve(kernel, arch_vgpr=None, accum_vgpr=None) for kernel in trace.kernels)
+    return attrs.evolve(trace, kernels=kernels), _told(trace, facts)
+
+
+def _is_impossible(kernel: Kernel, granule: int) -> bool:
+    if kernel.arch_vgpr is None:
+        return False
+    return (kernel.arch_vgpr + (kernel.accum_vgpr or 0)) % granule != 0
+
+
+def _told(trace: Trace, facts: Architecture) -> Diagnostic:
+    count = len(trace.kernels)
+    return Diagnostic(
+        "kernel.impossible_registers",
+        f"{counted(count, 'kernel has', 'kernels have')} VGPR counts of which some can't be "
+        "allocated; all of them count as unknown",
+        cause=f"the profiler release miscounts registers on {facts.name}",
+        remedy="read the counts from the code objects, or record with a newer profiler",
+        where=Path(trace.source.paths[-1]).name if trace.source.paths else None,
+        count=count,
+    )
+
+
+# What a reader of the times should know: outliers, instability, damaged timestamps.
+
+#: A kernel whose slowest dispatch takes twice its median has an outlier worth naming (chosen).
+OUTLIER_RATIO = 2.0
+_DAMAGE = ("dispatch.zero_duration", "dispatch.negative_duration")
+
+
+def timing_diagnostics(
+    source: TimeSource, times: Mapping[str, KernelTime], application: ApplicationTime
+) -> tuple[Diagnostic, ...]:
+    """Diagnostics about the times, in a fixed order."""
+    diagnostics = [*_damaged(source), *_outliers(times)]
+    if source.low:
+        diagnostics.append(_estimated())
+    stability = application.stability
+    if stability and stability.classification is StabilityClass.UNSTABLE:
+        diagnostics.append(_unstable(stability.cv or 0.0))
+    return tuple(diagnostics)
+
+
+def _damaged(source: TimeSource) -> list[Diagnostic]:
+    # A reader that counted them already has named the file as well.
+    unreported = [run.trace for run in source.runs if not _names_damage(run.trace.diagnostics)]
+    times = [(trace.dispatches.begin_ns, trace.dispatches.end_ns) for trace in unreported]
+    zero = sum(int(np.count_nonzero(end == begin)) for begin, end in times)
+    negative = sum(int(np.count_nonzero(end < begin)) for begin, end in times)
+    diagnostics = []
+    if zero:
+        diagnostics.append(
+            Diagnostic(
+                "dispatch.zero_duration",
+                f"{counted(zero, 'dispatch has', 'dispatches have')} a duration of zero",
+                cause="timestamps rounded by a spreadsheet, or a clock too coarse for the kernel",
+                remedy="record again, or take the file as the profiler wrote it",
+                count=zero,
+            )
+        )
+    if negative:
+        diagnostics.append(
+            Diagnostic(
+                "dispatch.negative_duration",
+                f"{counted(negative, 'dispatch ends', 'dispatches end')} before the start: in no time",
+                cause="a clock conversion error of the profiler",
+                count=negative,
+            )
+        )
+    return diagnostics
+
+
+def _names_damage(diagnostics: Iterable[Diagnostic]) -> bool:
+    return any(d.code in _DAMAGE for d in diagnostics)
+
+
+def _outliers(times: Mapping[str, KernelTime]) -> list[Diagnostic]:
+    slow = [t for t in times.values() if t.median_ns > 0 and t.max_ns >= OUTLIER_RATIO * t.median_ns]
+    if not slow:
+        return []
+    worst = max(slow, key=lambda t: (t.max_ns - t.median_ns, t.name))
+    called = shown_names(times)[worst.name]
+    return [
+        Diagnostic(
+            "dispatch.outlier",
+            f"{counted(len(slow), 'kernel has', 'kernels have')} a dispatch of at least "
+            f"{OUTLIER_RATIO:g} times the median; "
+            f"the largest excess: {duration_ns(worst.max_ns)} against a median of "
+            f"{duration_ns(worst.median_ns)} in {called}",
+            cause="a cold start, another process on the GPU, or launches of different sizes",
+            remedy="look at the median beside the mean, and repeat with more --runs",
+            severity=Severity.INFO,
+            count=len(slow),
+        )
+    ]
+
+
+def _estimated() -> Diagnostic:
+    return Diagnostic(
+        "time.estimated",
+        "times come from counter passes, which serialise and stretch dispatches",
+        remedy="record a kernel trace without counters for measured times",
+    )
+
+
+def _unstable(cv: float) -> Diagnostic:
+    return Diagnostic(
+        "time.unstable",
+        f"the runtime varies by {cv:.1%} (CV) over the runs",
+        cause="clock or thermal changes, other load, or too few runs",
+        remedy="see the reproducibility checklist of `rpl docs user-guide`, and raise --runs",
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rpl_analysis.contracts.stability import CallOverhead, StabilityClass, StabilityPart
+from rpl_analysis.contracts.profile import CallOverhead, StabilityClass, StabilityPart
 from rpl_core.model.metric import Exactness, Metric
 from rpl_core.values import frozen
 

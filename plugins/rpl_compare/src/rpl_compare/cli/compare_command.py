@@ -47,7 +47,7 @@ def recordings(session: Session, base: Path | None, new: Path | None, settings: 
                 f"{base} is no interleaved comparison, so a second recording is needed",
                 next_step="`rpl compare BASE NEW`",
             )
-        from rpl_compare.comparison.pairs import compare_stored_pairs
+        from rpl_compare.comparison.compare import compare_stored_pairs
 
         _refuse({"--range": settings.range}, because="an interleaved comparison judges whole runs")
         of_pairs = partial(_recordings_of_pairs, session, base)
@@ -70,7 +70,7 @@ def _recordings_of_pairs(session: Session, directory: Path) -> list[Recording]:
 
 def interleaved(session: Session, base: Path | None, settings: CompareSettings) -> int:
     """Measure two commands in turns and compare the pairs."""
-    from rpl_compare.comparison.pairs import measure_and_compare
+    from rpl_compare.comparison.compare import measure_and_compare
     from rpl_core.cli.profile import log_sink
     from rpl_core.process.runner import application_command
     from rpl_core.profiling import choose_collector
@@ -112,7 +112,7 @@ def history(session: Session, base: Path | None, folder: Path, settings: Compare
     from rpl_compare.ci import result_of_history
     from rpl_compare.comparison.history import compare_history
     from rpl_compare.comparison.text import document_names, history_text
-    from rpl_compare.html.history_page import history_page
+    from rpl_compare.html.page import history_page
     from rpl_core.documents import to_json
 
     if base is not None:
@@ -215,7 +215,7 @@ def _write(settings: CompareSettings, name: str, text: str) -> None:
 
 
 def _request(settings: CompareSettings) -> CompareRequest:
-    from rpl_analysis.phases.option import RANGE
+    from rpl_analysis.range_option import RANGE
     from rpl_compare.comparison.compare import CompareRequest
     from rpl_measure.comparable import SYNTHETIC_VARIABLE
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from enum import Enum
 
+from rpl_analysis.text.names import shorten_apart, shown_names
+from rpl_core.text import printable
 from rpl_core.values import frozen
 from rpl_measure.minimum_detectable import Precision, Requirement
 from rpl_measure.samples import ItemKey, Sample
@@ -90,3 +93,32 @@ class Method:
 
     def requirement(self, rule: CompareRule, family: int) -> Requirement:
         return Requirement(self.alpha / max(family, 1), rule.limit)
+
+
+# How items are called: the same in tables, sentences and pictures.
+
+_NAME_WIDTH = 56
+#: By kind of item.
+APPLICATION_TIMES = {
+    "runtime": "application: kernel time",
+    "makespan": "application: makespan",
+    "critical_path": "application: critical path",
+    "process_time": "application: process time",
+}
+
+
+def one_line(text: str) -> str:
+    """Names from recordings may hold anything; a row of a table stays a row."""
+    return printable(text.replace("\n", "\\n").replace("\t", "\\t"))
+
+
+def kernel_names(recorded: Iterable[str], form: str = "short") -> dict[str, str]:
+    """By recorded name, on one line, different ones apart: give all kernels of both sides."""
+    shown = shown_names(recorded, form)
+    short = shorten_apart(map(one_line, shown.values()), _NAME_WIDTH)
+    return {name: short[one_line(text)] for name, text in shown.items()}
+
+
+def item_name(kind: str, name: str, kernels: Mapping[str, str]) -> str:
+    """Application times in words, kernels as they are called on both sides."""
+    return APPLICATION_TIMES.get(kind) or kernels.get(name, one_line(name))

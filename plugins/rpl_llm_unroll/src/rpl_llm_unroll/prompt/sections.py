@@ -246,7 +246,8 @@ def _symbol(code: CodeObject, shown: dict[str, str] | object, facts: RunFacts) -
 def _hot_texts(facts: RunFacts) -> Counter[str]:
     """Instruction text -> cycles, as far as a plugin traced them."""
     weights: Counter[str] = Counter()
-    for text, cycles in hot_instructions({} if facts.timing is None else facts.timing.model_dump()):
+    traced = {"att": facts.timing.att if facts.timing is not None else None}
+    for text, cycles in hot_instructions(traced):
         weights[" ".join(text.split())] += cycles
     return weights
 

@@ -9,8 +9,7 @@ from rpl_analysis.facts import KERNEL_QUANTITIES
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.interfaces.fact import Fact
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_pcsampling.facts import PC_SAMPLES, SAMPLED_ISSUE, SAMPLED_STALLS
-from rpl_pcsampling.samples import EXTRA
+from rpl_pcsampling.samples import EXTRA, PC_SAMPLES, SAMPLED_ISSUE, SAMPLED_STALLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,8 +36,7 @@ class PcSampleAnalyzer(Analyzer):
         if not recorded:
             return AnalysisOutcome({PC_SAMPLES: {}, **dict.fromkeys(self.provides - {PC_SAMPLES})})
         # Imported for samples only: recordings without them are the rule.
-        from rpl_pcsampling.analysis.beside import Beside
-        from rpl_pcsampling.analysis.counting import sampled_kernels
+        from rpl_pcsampling.analysis.counting import Beside, sampled_kernels
 
         beside = Beside(context.recording, context.facts.get(_TRACES), context.facts.get(KERNEL_QUANTITIES))
         kernels = [beside.joined(kernel) for samples in recorded for kernel in sampled_kernels(samples)]

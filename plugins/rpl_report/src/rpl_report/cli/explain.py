@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.profile import OccupancyPart, ProfileDocument, ResourcesPart
     from rpl_analysis.contracts.roofline import CeilingsPart, KernelRooflineDoc, RooflineDocument
     from rpl_core.cli.session import Session
-    from rpl_core.contracts.common import MetricDoc
     from rpl_core.errors import RplError
+    from rpl_core.model.metric import Metric
     from rpl_report.documents import LazyDocuments
 
 
@@ -63,7 +63,9 @@ def explain(context: click.Context, kernel: str | None, directory: Path | None, 
         raise _nothing_to_explain(directory, stored_documents(directory, contributions).get("profile"))
     label = _find(analysis, kernel, directory)
     if as_json:
-        session.output.json(label.model_dump(mode="json"))
+        from pydantic_core import to_jsonable_python
+
+        session.output.json(to_jsonable_python(label))
         return
     shown = shown_names([entry.kernel for entry in analysis.kernels])[label.kernel]
     for line in _lines(session, stored_documents(directory, contributions), label, shown):
@@ -112,8 +114,7 @@ def _nothing_to_explain(directory: Path, profile: ProfileDocument | None) -> Rpl
 
 
 def _find(analysis: AnalysisDocument, name: str | None, directory: Path) -> KernelAnalysis:
-    from rpl_analysis.text.distinct import named_few
-    from rpl_analysis.text.names import names_like, shown_names
+    from rpl_analysis.text.names import named_few, names_like, shown_names
     from rpl_core.errors import MissingError, UsageError
     from rpl_core.text import did_you_mean
 
@@ -307,7 +308,7 @@ def _levels(roofline: KernelRooflineDoc) -> Iterator[str]:
         yield f"{'':<12}{_LEVELS.get(level.level, level.level):<20}{_figure(level.achieved_gbps)}{unit}"
 
 
-def _figure(metric: MetricDoc, form: Callable[[float | None], str] = number) -> str:
+def _figure(metric: Metric, form: Callable[[float | None], str] = number) -> str:
     """The value with its exactness unless exact; the reason where it is unknown."""
     if metric.value is None:
         return f"unknown ({metric.reason})"
@@ -316,7 +317,7 @@ def _figure(metric: MetricDoc, form: Callable[[float | None], str] = number) -> 
     return form(metric.value) + ("" if metric.exactness in ("exact", None) else f" ({metric.exactness})")
 
 
-def _how(metric: MetricDoc) -> Iterator[str]:
+def _how(metric: Metric) -> Iterator[str]:
     if metric.value is not None:
         source = f"  [{metric.source}]" if metric.source else ""
         yield from (f"{'':<14}{text}" for text in (f"= {metric.formula}{source}", metric.note) if text)

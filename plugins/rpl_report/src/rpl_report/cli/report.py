@@ -264,7 +264,7 @@ def _export_request(
 
         recording = load_recording(paths, catalog.readers().contributions)
         if name is not None:
-            from rpl_analysis.phases.restrict import restricted
+            from rpl_analysis.phases import restricted
 
             recording = restricted(recording, name)
         return ExportRequest(recording=recording, architecture=architectures(None, session.host))
@@ -286,7 +286,7 @@ def _export_request(
 def _range(paths: tuple[Path, ...], asked: str | None) -> str | None:
     """The range to export, ``None`` for all work: also without the distribution that can restrict to one."""
     try:
-        from rpl_analysis.documents.analysed_range import chosen_range
+        from rpl_analysis.documents.load import chosen_range
     except ModuleNotFoundError:
         return None
     return chosen_range(paths, asked)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from rpl_analysis.execution_graph.results.time_spent import IDLE_CAUSES
-from rpl_analysis.phases.report import ranges_by_name
+from rpl_analysis.phases import ranges_by_name
 from rpl_analysis.ranks.report import rank_keys
 from rpl_core.model.metric import SYNTHETIC_COMMAND_MARK
 from rpl_core.text import counted, encodable, printable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_analysis.phases.report import Place
+    from rpl_analysis.phases import Place
     from rpl_core.model.trace import ApiCalls, Float64Column, Trace
     from rpl_report.export.rows import WorkTrack
     from rpl_report.timeline.lanes import TimedWork

@@ -39,7 +39,7 @@ class ExportedRun:
 
     def counters(self) -> Mapping[str, Float64Column]:
         """Values of the counter passes per dispatch of the timing run, NaN where none was read."""
-        from rpl_analysis.counters.by_dispatch import counters_by_dispatch
+        from rpl_analysis.counters.join import counters_by_dispatch
 
         return counters_by_dispatch(self.recording, self.work.trace, self.architecture)
 

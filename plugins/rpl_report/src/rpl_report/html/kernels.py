@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.dag import DagDocument, SymbolCriticality
     from rpl_analysis.contracts.profile import KernelProfile, OccupancyPart, ProfileDocument
     from rpl_analysis.contracts.roofline import KernelRooflineDoc, RooflineDocument
-    from rpl_core.contracts.common import MetricDoc
+    from rpl_core.model.metric import Metric
     from rpl_report.html.figures import Colours, KernelNames
 
 
@@ -186,7 +186,7 @@ def metric_rows(kernel: KernelRooflineDoc) -> tuple[MetricRow, ...]:
     return tuple(_metric_row(name, metric) for name, metric in _metrics(kernel))
 
 
-def _metrics(kernel: KernelRooflineDoc) -> Iterator[tuple[str, MetricDoc]]:
+def _metrics(kernel: KernelRooflineDoc) -> Iterator[tuple[str, Metric]]:
     yield "FLOPs per launch", kernel.flops
     yield "FLOPs, per-op model", kernel.models.per_op
     yield "FLOPs, VALU-width model", kernel.models.valu_width
@@ -207,7 +207,7 @@ def _metrics(kernel: KernelRooflineDoc) -> Iterator[tuple[str, MetricDoc]]:
         yield name.replace("_", " "), metric
 
 
-def _metric_row(name: str, metric: MetricDoc) -> MetricRow:
+def _metric_row(name: str, metric: Metric) -> MetricRow:
     return MetricRow(
         name=readable(name, 80),
         value=_metric_value(metric),
@@ -217,7 +217,7 @@ def _metric_row(name: str, metric: MetricDoc) -> MetricRow:
     )
 
 
-def _metric_value(metric: MetricDoc) -> str:
+def _metric_value(metric: Metric) -> str:
     if metric.value is None:
         return "unknown"
     text = _with_unit(metric.value, metric.unit)
@@ -236,7 +236,7 @@ def _with_unit(value: float, unit: str) -> str:
     return f"{q.plain(value)} {unit_of(value, unit)}"
 
 
-def _how(metric: MetricDoc) -> str:
+def _how(metric: Metric) -> str:
     if metric.value is None:
         return metric.reason or "no reason given"
     if metric.missing:

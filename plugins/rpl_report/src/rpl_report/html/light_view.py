@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         RooflineDocument,
         TypeWorkPart,
     )
-    from rpl_core.contracts.common import MetricDoc
+    from rpl_core.model.metric import Metric
     from rpl_report.html.figures import Colours, KernelNames
 
 __all__ = ["LightBox", "LightPicture", "LightView", "light_view"]
@@ -158,7 +158,7 @@ def _levels(work: KernelRooflineDoc) -> Iterator[LightBox]:
             yield LightBox(name, title, "unknown", None, False, (), reason, "")
 
 
-def _level(name: str, title: str, level: LevelPart, hits: MetricDoc | None) -> LightBox:
+def _level(name: str, title: str, level: LevelPart, hits: Metric | None) -> LightBox:
     peak = _peak(level)
     rate = level.achieved_gbps
     share, width = _share(rate, peak[0] if peak else None)
@@ -181,7 +181,7 @@ def _peak(level: LevelPart) -> tuple[float, str] | None:
     return next(((peak, origin) for origin, peak in origins.items() if peak), None)
 
 
-def _share(rate: MetricDoc, peak: float | None) -> tuple[str, float | None]:
+def _share(rate: Metric, peak: float | None) -> tuple[str, float | None]:
     if rate.value is None or not peak:
         return "unknown", None
     share = rate.value / peak
@@ -193,19 +193,19 @@ def _above(width: float | None) -> bool:
     return width is not None and width > 100
 
 
-def _rate(metric: MetricDoc, unit: str) -> str:
+def _rate(metric: Metric, unit: str) -> str:
     upper = "" if metric.upper is None else f" to {q.flops(metric.upper).replace('FLOP/s', unit)}"
     return _marked(metric, q.flops(metric.value).replace("FLOP/s", unit) + upper)
 
 
-def _amount(metric: MetricDoc, unit: str) -> str:
+def _amount(metric: Metric, unit: str) -> str:
     """Per launch, with the prefix that leaves few digits."""
     value = None if metric.value is None else metric.value / 1e9
     upper = "" if metric.upper is None else f" to {q.bytes_per_s(metric.upper / 1e9).replace('B/s', unit)}"
     return _marked(metric, q.bytes_per_s(value).replace("B/s", unit) + upper)
 
 
-def _marked(metric: MetricDoc, text: str) -> str:
+def _marked(metric: Metric, text: str) -> str:
     return "unknown" if metric.value is None else f"{_MARKS.get(metric.exactness or '', '')}{text}"
 
 
@@ -213,14 +213,14 @@ def _ceiling(peak: tuple[float, str] | None, unit: str) -> str:
     return "unknown" if peak is None else q.flops(peak[0]).replace("FLOP/s", unit)
 
 
-def _exactness(metric: MetricDoc) -> str:
+def _exactness(metric: Metric) -> str:
     return _WORDS.get(metric.exactness or "", "")
 
 
-def _reason(metric: MetricDoc) -> str | None:
+def _reason(metric: Metric) -> str | None:
     return readable(metric.reason or "no reason given", 160) if metric.value is None else None
 
 
-def _how(metric: MetricDoc) -> str:
+def _how(metric: Metric) -> str:
     """Formula and note, for who points at the box."""
     return readable(". ".join(text for text in (metric.formula, metric.note) if text), 400)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from rpl_analysis.contracts.profile import ProfileDocument
     from rpl_analysis.contracts.roofline import CeilingsPart, KernelRooflineDoc, LevelPart, RooflineDocument
-    from rpl_core.contracts.common import MetricDoc
+    from rpl_core.model.metric import Metric
     from rpl_report.html.figures import Colours, KernelNames
 
 #: As wide as a window of 800 pixels leaves room, so that text keeps its size there.
@@ -168,7 +168,7 @@ def _frame(roofline: RooflineDocument, kernels: Iterable[KernelRooflineDoc]) -> 
     )
 
 
-def _known(metric: MetricDoc) -> list[float]:
+def _known(metric: Metric) -> list[float]:
     return [metric.value] if metric.value else []
 
 

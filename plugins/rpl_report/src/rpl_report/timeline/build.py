@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_analysis.phases.restrict import restricted
+from rpl_analysis.phases import restricted
 from rpl_core.errors import BadDataError, RplError
 from rpl_core.ingest.load import load_recording
 from rpl_core.run_directory.layout import is_run_directory

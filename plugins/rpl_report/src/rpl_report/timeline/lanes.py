@@ -15,7 +15,7 @@ from rpl_analysis.execution_graph.graph.numbering import number_keys
 from rpl_analysis.execution_graph.results.domain import machine_domains, solve_domain
 from rpl_analysis.execution_graph.results.host_timeline import host_timeline
 from rpl_analysis.execution_graph.results.time_spent import IdleIntervals, find_releases, idle_intervals
-from rpl_analysis.phases.report import ranges_by_name
+from rpl_analysis.phases import ranges_by_name
 from rpl_core.values import frozen
 from rpl_report.timeline.model import RangeLane, TimelineLane, TimelineRanges
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rpl_analysis.execution_graph.dependencies.all_edges import Dependencies
     from rpl_analysis.execution_graph.graph.nodes import WorkNodes
     from rpl_analysis.execution_graph.results.domain import SolvedDomain
-    from rpl_analysis.phases.report import Place
+    from rpl_analysis.phases import Place
     from rpl_core.model.trace import Queue, Stream, Trace
 
     Int32Column = NDArray[np.int32]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_analysis.roofline.vocabulary import typed_work
+from rpl_analysis.roofline.kernel import typed_work
 from rpl_core.errors import BadDataError, MissingError
 from rpl_core.model.device import Architecture, CounterMap, DeviceModel, Formula, OccupancyLimits, Quantity
 from rpl_testkit.contracts.violation import (
@@ -196,7 +196,7 @@ def _check_quantity(quantity: Quantity, known: set[str], subject: str) -> None:
 
 
 def _check_formula(formula: Formula, subject: str) -> None:
-    from rpl_analysis.counters.expressions import parse_expression
+    from rpl_analysis.counters.formulas import parse_expression
     from rpl_core.model.metric import Exactness
 
     demand(bool(formula.source.strip()), subject, "it must cite its source")

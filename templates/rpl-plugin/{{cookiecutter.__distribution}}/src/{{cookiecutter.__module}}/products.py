@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from rpl_amdgpu.products import ComputeRate
+from rpl_amdgpu.models import ComputeRate
 from rpl_amdgpu.radeon import radeon_family, radeon_product
 from rpl_core.model.device import Pipe
 

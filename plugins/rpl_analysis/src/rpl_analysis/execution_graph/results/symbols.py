@@ -16,7 +16,7 @@ from rpl_analysis.contracts.graph import SymbolCriticality
 from rpl_analysis.critical_path.weights import shrunk
 from rpl_analysis.critical_path.whatif import Scenario, what_if
 from rpl_analysis.execution_graph.results.forecasts import at_no_cost
-from rpl_analysis.runtime.grouping import group_durations
+from rpl_analysis.runtime.timing import group_durations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ __all__ = ["RANGE"]
 
 
 def _within(recording: Recording, name: str) -> Recording:
-    from rpl_analysis.phases.restrict import restricted
+    from rpl_analysis.phases import restricted
 
     return restricted(recording, name)
 

@@ -1,4 +1,4 @@
-"""``profile.json`` from the facts of all analyzers."""
+"""What ``profile.json`` and ``analysis.json`` say, from the facts of all analyzers."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_analysis.contracts.record import plain_values
-from rpl_analysis.contracts.stability import StabilityPart
-from rpl_analysis.documents.parts import (
+from rpl_analysis.contracts.analysis import ConditionEvidence, KernelAnalysis, KernelLabels, RuleEvidence
+from rpl_analysis.contracts.profile import (
     CriticalPathPart,
     GpuPart,
     KernelPart,
     KernelProfile,
     OccupancyPart,
-    ProfileDocument,
+    Profile,
     ResourcesPart,
+    StabilityPart,
 )
+from rpl_analysis.contracts.roofline import FlopModelsPart, RooflinePart
 from rpl_analysis.interfaces import label_name
-from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_analysis.bottleneck.model import Classification
-    from rpl_analysis.contracts.dag import DagDocument, SymbolCriticality
-    from rpl_analysis.contracts.phases import PhasesPart
+    from rpl_analysis.advice import NextSteps
+    from rpl_analysis.bottleneck.classify import Classification, TestedCondition, TestedRule
+    from rpl_analysis.contracts.graph import GraphResult, SymbolCriticality
+    from rpl_analysis.contracts.profile import PhasesPart
     from rpl_analysis.contracts.ranks import RanksPart
-    from rpl_analysis.contracts.roofline import RooflinePart
+    from rpl_analysis.contracts.roofline import KernelRooflineDoc
     from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime
     from rpl_codeobject.occupancy import NoOccupancy, Occupancy
     from rpl_core.model.device import DeviceModel
@@ -41,8 +42,8 @@ class ProfileFacts:
     times: Mapping[str, KernelTime]
     application: ApplicationTime | None
     occupancy: Mapping[str, Occupancy | NoOccupancy]
-    rooflines: Mapping[str, RooflinePart]
-    dag: DagDocument
+    rooflines: Mapping[str, KernelRooflineDoc]
+    dag: GraphResult
     classifications: Mapping[str, Classification]
     ranks: RanksPart | None
     phases: PhasesPart | None
@@ -54,24 +55,23 @@ class ProfileFacts:
     symbols: Mapping[str, str] = attrs.field(factory=dict)
 
 
-def profile_document(facts: ProfileFacts) -> ProfileDocument:
-    """The document; the dominant kernel is the one with the largest time."""
+def profile_of(facts: ProfileFacts) -> Profile:
+    """What the document says; the dominant kernel is the one with the largest time."""
     symbols = {symbol.name: symbol for symbol in facts.dag.symbols}
     kernels = tuple(_kernel_profile(time, facts, symbols.get(time.name)) for time in facts.times.values())
     dominant = kernels[0] if kernels else None
     application = facts.application
     runtime = application.runtime if application else None
-    return ProfileDocument(
-        schema_version=SCHEMA_VERSION,
+    return Profile(
         kernel=dominant.kernel if dominant else KernelPart(reason="no kernel dispatch was recorded"),
         gpu=_gpu(facts),
         runtime_ms=runtime.value if runtime else None,
         runtime_source=application.runtime_source if application else None,
-        runtime_exactness=runtime.exactness.value if runtime and runtime.exactness else None,
+        runtime_exactness=runtime.exactness if runtime else None,
         runtime_range_ms=application.range_ms if application else None,
         runtime_reason=runtime.reason if runtime else "the runtime analyzer did not run",
-        stability=plain_values((application and application.stability) or StabilityPart()),
-        call_overhead=plain_values(application.call_overhead) if application else None,
+        stability=(application and application.stability) or StabilityPart(),
+        call_overhead=application.call_overhead if application else None,
         resources=dominant.resources if dominant else ResourcesPart(),
         occupancy=dominant.occupancy if dominant else OccupancyPart(reason="no kernel"),
         roofline=dominant.roofline if dominant else None,
@@ -80,8 +80,8 @@ def profile_document(facts: ProfileFacts) -> ProfileDocument:
         headroom_fraction=dominant.headroom_fraction if dominant else None,
         launches=application.launches if application else None,
         kernels=kernels,
-        ranks=plain_values(facts.ranks),
-        phases=plain_values(facts.phases),
+        ranks=facts.ranks,
+        phases=facts.phases,
         range=facts.range,
         incomplete=facts.incomplete,
     )
@@ -89,15 +89,27 @@ def profile_document(facts: ProfileFacts) -> ProfileDocument:
 
 def _kernel_profile(time: KernelTime, facts: ProfileFacts, symbol: SymbolCriticality | None) -> KernelProfile:
     classification = facts.classifications.get(time.name)
+    roofline = facts.rooflines.get(time.name)
+    timed = time.max_ns > 0
+    damaged = "every dispatch has a duration of zero: the timestamps are damaged or too coarse"
     return KernelProfile(
         name=time.name,
         symbol=facts.symbols.get(time.name),
         launches=time.launches,
-        **_times(time),
+        time_share=min(1.0, time.share) if timed else None,
+        runtime_ms=time.total_ns / 1e6 if timed else None,
+        runtime_exactness=time.exactness if timed else None,
+        runtime_range_ms=_in_ms(time.range_total_ns) if timed else None,
+        runtime_reason=None if timed else damaged,
+        mean_ns=time.mean_ns if timed else None,
+        median_ns=time.median_ns if timed else None,
+        min_ns=time.min_ns if timed else None,
+        max_ns=time.max_ns if timed else None,
         kernel=_kernel(time),
+        stability=time.stability if timed else StabilityPart(),
         resources=_resources(time.resources),
         occupancy=_occupancy(time, facts.occupancy.get(time.name), facts.wave_size),
-        roofline=facts.rooflines.get(time.name),
+        roofline=roofline_in_short(roofline) if roofline else None,
         criticality_weight=symbol.criticality_weight if symbol else None,
         slack_ns=symbol.min_slack_ns if symbol else None,
         bottleneck=label_name(classification.label) if classification else None,
@@ -105,27 +117,45 @@ def _kernel_profile(time: KernelTime, facts: ProfileFacts, symbol: SymbolCritica
     )
 
 
-def _times(time: KernelTime) -> dict[str, Any]:
-    """The time fields; all are unknown when no dispatch of the kernel has a duration."""
-    if time.max_ns <= 0:
-        unknown = dict.fromkeys(("time_share", "runtime_ms", "mean_ns", "median_ns", "min_ns", "max_ns"))
-        reason = "every dispatch has a duration of zero: the timestamps are damaged or too coarse"
-        return {**unknown, "runtime_reason": reason, "stability": plain_values(StabilityPart())}
-    return {
-        "time_share": min(1.0, time.share),
-        "runtime_ms": time.total_ns / 1e6,
-        "runtime_exactness": time.exactness.value,
-        "runtime_range_ms": _in_ms(time.range_total_ns),
-        "mean_ns": time.mean_ns,
-        "median_ns": time.median_ns,
-        "min_ns": time.min_ns,
-        "max_ns": time.max_ns,
-        "stability": plain_values(time.stability),
-    }
-
-
 def _in_ms(range_ns: tuple[float, float] | None) -> tuple[float, float] | None:
     return (range_ns[0] / 1e6, range_ns[1] / 1e6) if range_ns else None
+
+
+def roofline_in_short(kernel: KernelRooflineDoc) -> RooflinePart | None:
+    """The block of ``profile.json``; ``None`` where neither FLOPs nor bytes are known."""
+    if kernel.flops.value is None and kernel.bytes.value is None:
+        return None
+    figures = {
+        "flops": kernel.flops,
+        "bytes": kernel.bytes,
+        "operational_intensity": kernel.operational_intensity,
+        "achieved_gflops": kernel.achieved_gflops,
+        "achieved_gbps": kernel.achieved_gbps,
+        "position": kernel.position,
+    }
+    reasons = {name: metric.reason or "unknown" for name, metric in figures.items() if metric.value is None}
+    if kernel.bound is None:
+        reasons["bound"] = kernel.bound_reason
+    known = [m for m in (kernel.operational_intensity, kernel.bytes, kernel.flops) if m.value is not None]
+    models = kernel.models
+    return RooflinePart(
+        flops=kernel.flops.value,
+        bytes=kernel.bytes.value,
+        operational_intensity=kernel.operational_intensity.value,
+        achieved_gflops=kernel.achieved_gflops.value,
+        achieved_gbps=kernel.achieved_gbps.value,
+        bound=kernel.bound,
+        position=kernel.position.value,
+        flop_model=kernel.flop_model,
+        models=FlopModelsPart(models.per_op.value, models.valu_width.value, models.ratio),
+        exactness=known[0].exactness,
+        exactness_of={name: metric.exactness for name, metric in figures.items() if metric.exactness},
+        upper_of={name: metric.upper for name, metric in figures.items() if metric.upper is not None},
+        partial=tuple(name for name, metric in figures.items() if metric.partial),
+        missing=tuple(sorted({*kernel.flops.missing, *kernel.bytes.missing})),
+        reasons=reasons,
+        exceeds_ceiling=kernel.exceeds_ceiling,
+    )
 
 
 def _kernel(time: KernelTime) -> KernelPart:
@@ -207,7 +237,7 @@ def _gpu(facts: ProfileFacts) -> GpuPart:
     )
 
 
-def _critical_path(dag: DagDocument) -> CriticalPathPart:
+def _critical_path(dag: GraphResult) -> CriticalPathPart:
     if dag.status != "available":
         return CriticalPathPart(reason=dag.reason)
     return CriticalPathPart(
@@ -219,4 +249,89 @@ def _critical_path(dag: DagDocument) -> CriticalPathPart:
         application_ceiling_at_most=dag.application_ceiling_at_most,
         dominant_work=dag.dominant_work.name if dag.dominant_work else None,
         confidence=dag.sync_info,
+    )
+
+
+# ``analysis.json`` from the classifier's results.
+
+
+def kernel_labels(
+    times: Mapping[str, KernelTime],
+    classifications: Mapping[str, Classification],
+    rooflines: Mapping[str, KernelRooflineDoc],
+    weights: Mapping[str, float],
+    steps: NextSteps | None = None,
+    *,
+    extensions: Mapping[str, Any],
+) -> KernelLabels:
+    """One entry per classified kernel, in descending order of time."""
+    kernels = tuple(
+        _kernel_analysis(
+            time,
+            classifications[name],
+            rooflines.get(name),
+            weights.get(name),
+            steps,
+        )
+        for name, time in times.items()
+        if name in classifications
+    )
+    return KernelLabels(
+        kernels=kernels,
+        next_steps=steps.priorities if steps else (),
+        extensions=extensions,
+    )
+
+
+def _kernel_analysis(
+    time: KernelTime,
+    classification: Classification,
+    roofline: KernelRooflineDoc | None,
+    weight: float | None,
+    steps: NextSteps | None,
+) -> KernelAnalysis:
+    then = classification.label_by_active_lanes
+    return KernelAnalysis(
+        kernel=time.name,
+        time_ms=time.total_ns / 1e6 if time.max_ns > 0 else None,
+        operational_intensity=roofline.operational_intensity.value if roofline else None,
+        roofline_position=roofline.position.value if roofline else None,
+        critical_path_score=weight,
+        bottleneck=label_name(classification.label),
+        confidence=classification.confidence,
+        reason=classification.reason,
+        evidence=tuple(_rule(tested) for tested in classification.evidence),
+        near_misses=tuple(_rule(tested) for tested in classification.near_misses),
+        unknown=classification.unknown,
+        headroom_fraction=classification.headroom_fraction,
+        headroom_source=classification.headroom_source,
+        headroom_reason=classification.headroom_reason,
+        next_steps=steps.kernels.get(time.name, ()) if steps else (),
+        remedy=steps.remedies.get(time.name) if steps else None,
+        label_by_active_lanes=label_name(then) if then else None,
+    )
+
+
+def _rule(tested: TestedRule) -> RuleEvidence:
+    return RuleEvidence(
+        rule=tested.rule.id,
+        label=label_name(tested.rule.label),
+        explanation=tested.rule.explanation,
+        conditions=tuple(_condition(part) for part in tested.conditions),
+    )
+
+
+def _condition(tested: TestedCondition) -> ConditionEvidence:
+    metric = tested.metric
+    return ConditionEvidence(
+        quantity=tested.condition.quantity,
+        comparison=tested.condition.comparison,
+        threshold=tested.condition.threshold,
+        source=tested.condition.source,
+        value=metric.value,
+        holds=tested.holds,
+        exactness=metric.exactness,
+        upper=metric.upper,
+        formula=metric.formula,
+        note=metric.note,
     )

@@ -1,28 +1,51 @@
-"""Which kernels the ranges of one run launched.
-
-A kernel belongs to a range when its launch was called inside of it, on the range's thread where that is
-recorded. Without the calls of the runtime its begin on the GPU stands for the launch.
-"""
+"""The application's own ranges: what was launched in each, and a recording cut down to one (``--range``)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+import attrs
 import numpy as np
 
-from rpl_analysis.contracts.phases import PhasePart, PhasesPart
-from rpl_core.model.trace import RANGES, HostRange
+from rpl_analysis.contracts.profile import PhasePart, PhasesPart
+from rpl_analysis.execution_graph.analyzer import median_run
+from rpl_analysis.facts import PHASES
+from rpl_core.errors import MissingError
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.model.trace import RANGES, HostRange, TraceRole
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Copies, Dispatches, Trace
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["Place", "phase_report", "ranges_by_name", "rows_in_ranges"]
+
+class PhasesAnalyzer(Analyzer):
+    """Fact ``PHASES`` of the run that the execution graph shows; ``None`` where no range was recorded."""
+
+    name = "phases"
+    summary = "GPU time, share and dominant kernel of each range that the application marked"
+    provides = frozenset({PHASES})
+
+    def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
+        chosen = median_run(context.recording)
+        if chosen is None or not chosen[1].extras.get(RANGES):
+            return AnalysisOutcome({PHASES: None})
+        run, trace = chosen
+        return AnalysisOutcome({PHASES: phase_report(trace, run)})
+
+
+# Which kernels the ranges of one run launched.
+#
+# A kernel belongs to a range when its launch was called inside of it, on the range's thread where that is
+# recorded. Without the calls of the runtime its begin on the GPU stands for the launch.
 
 #: Of one range: process, thread, begin, end.
 Place = tuple[int, int, int, int]
@@ -164,4 +187,84 @@ def _phase(
         share=own / total if total else None,
         dominant_kernel=dominant,
         dominant_share=by_name[dominant] / own if dominant is not None else None,
+    )
+
+
+# A recording with nothing but the work of one range, for ``--range``.
+
+_SHOWN = 8
+_LONGEST = 60
+_RECORD = "record with `rpl profile`, without --no-api (rocprofv3 --marker-trace)"
+_OTHERWISE = "choose another name; --range '' takes all work"
+
+
+def restricted(recording: Recording, name: str | None) -> Recording:
+    """``recording`` with the work that ranges called ``name`` launched, or all of it without a name.
+
+    Raises ``MissingError`` without such a range, or without a kernel in one. A counter pass without ranges
+    can't be restricted, so its counters go.
+    """
+    if not name:
+        return recording
+    named = [(trace, ranges_by_name(trace)) for trace in recording.traces]
+    timed = [ranges for trace, ranges in named if trace.role is TraceRole.TIMING]
+    if not any(name in ranges for ranges in timed):
+        raise MissingError(
+            f"no timing run holds a range {name[:_LONGEST]!r}{_known(timed)}",
+            next_step=f"{_RECORD}, or {_OTHERWISE}",
+        )
+    kept = tuple(
+        _only(trace, ranges[name]) if name in ranges else trace
+        for trace, ranges in named
+        if name in ranges or trace.role is TraceRole.THREAD_TRACE
+    )
+    if not any(len(trace.dispatches) for trace in kept if trace.role is TraceRole.TIMING):
+        raise MissingError(
+            f"no kernel was launched in the ranges called {name[:_LONGEST]!r}",
+            cause="the work was launched by another thread, or the kernel trace is missing",
+            next_step=_OTHERWISE,
+        )
+    said = _said(name, len(recording.traces) - len(kept))
+    return attrs.evolve(recording, traces=kept, diagnostics=(*recording.diagnostics, *said))
+
+
+def _known(timed: Iterable[Iterable[str]]) -> str:
+    names = dict.fromkeys(name for ranges in timed for name in ranges)
+    shown = ", ".join(repr(name[:_LONGEST]) for name in list(names)[:_SHOWN])
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"; there are {shown}{more}" if names else ", nor any other"
+
+
+def _said(name: str, left_out: int) -> tuple[Diagnostic, ...]:
+    shown = repr(name[:_LONGEST])
+    fact = (
+        f"only the work that ranges called {shown} launched is analysed; between them the GPU counts as idle"
+    )
+    diagnostics = [Diagnostic("phases.restricted", fact, severity=Severity.INFO)]
+    if left_out:
+        told = f"not used: {counted(left_out, 'pass', 'passes')} without a range {shown}"
+        diagnostics.append(
+            Diagnostic(
+                "phases.passes_left_out", told, remedy="record all passes with rocprofv3 --marker-trace"
+            )
+        )
+    return tuple(diagnostics)
+
+
+def _only(trace: Trace, ranges: list[Place]) -> Trace:
+    rows = rows_in_ranges(trace, ranges, trace.dispatches)
+    changes: dict[str, Any] = {"dispatches": _picked(trace.dispatches, rows)}
+    if trace.copies is not None:
+        changes["copies"] = _picked(trace.copies, rows_in_ranges(trace, ranges, trace.copies))
+    if trace.counters is not None:
+        place = np.full(len(trace.dispatches), -1, np.int64)
+        place[rows] = np.arange(len(rows))
+        readings = _picked(trace.counters, np.flatnonzero(place[trace.counters.dispatch] >= 0))
+        changes["counters"] = attrs.evolve(readings, dispatch=place[readings.dispatch])
+    return attrs.evolve(trace, **changes)
+
+
+def _picked(columns: Any, rows: NDArray[np.int64]) -> Any:
+    return type(columns)(
+        **{field.name: getattr(columns, field.name)[rows] for field in attrs.fields(type(columns))}
     )

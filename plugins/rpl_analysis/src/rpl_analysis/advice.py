@@ -1,29 +1,74 @@
-"""Which advice holds for a kernel or for the application, with what would confirm it."""
+"""The analyzer that says what to do next: which advice of plugins holds, in order of expected gain."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from rpl_analysis.advice.model import NextSteps
-from rpl_analysis.contracts.steps import ConfirmationPart, NextStepPart, PriorityPart
+from rpl_analysis.contracts.analysis import ConfirmationPart, NextStepPart, PriorityPart
 from rpl_analysis.counters.formulas import counters_of
 from rpl_analysis.execution_graph.results.forecasts import most_gain_ns
-from rpl_analysis.interfaces import Advice, AdviceState, BottleneckLabel, Condition, label_name
-from rpl_core.model.metric import Exactness, Metric
+from rpl_analysis.facts import BOTTLENECKS, EXECUTION_GRAPH, KERNEL_QUANTITIES, NEXT_STEPS, RANKS
+from rpl_analysis.hookspecs import ADVICE
+from rpl_analysis.interfaces import Advice, AdviceState, BottleneckLabel, Comparison, Condition, label_name
+from rpl_analysis.text.packaged_toml import packaged_rules
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.model.metric import Exactness, Metric, Origin
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_analysis.bottleneck.model import Classification
+    from rpl_analysis.bottleneck.classify import Classification
     from rpl_analysis.contracts.graph import ClockDomainPart
     from rpl_analysis.contracts.ranks import RanksPart
     from rpl_analysis.counters.model import KernelQuantities
     from rpl_analysis.execution_graph.results.model import ExecutionGraph
     from rpl_core.model.device import DeviceModel
+    from rpl_core.model.recording import Recording
 
-__all__ = ["Known", "next_steps"]
+
+@frozen
+class NextSteps:
+    """``remedies`` are the commands that record what rules could not be tested without, by kernel."""
+
+    priorities: tuple[PriorityPart, ...]
+    kernels: Mapping[str, tuple[NextStepPart, ...]]
+    remedies: Mapping[str, str]
+
+
+class AdviceAnalyzer(Analyzer):
+    """Fact ``NEXT_STEPS``, from the advice that plugins offer."""
+
+    name = "advice"
+    summary = "what to do next, in order of expected gain, and what would confirm it"
+    requires = frozenset({BOTTLENECKS})
+    wants = frozenset({EXECUTION_GRAPH, KERNEL_QUANTITIES, RANKS})
+    provides = frozenset({NEXT_STEPS})
+
+    def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
+        facts = context.facts
+        known = Known(
+            classifications=facts[BOTTLENECKS],
+            quantities=facts.get(KERNEL_QUANTITIES) or {},
+            graph=facts.get(EXECUTION_GRAPH),
+            ranks=facts.get(RANKS),
+            device=context.device,
+            has_counters=bool(context.recording.counter_passes),
+            architectures=_architectures(context.recording),
+            modelled=any(trace.origin is Origin.MODELLED for trace in context.recording.timing_runs),
+        )
+        return AnalysisOutcome({NEXT_STEPS: next_steps(known, tuple(context.offered(ADVICE)))})
+
+
+def _architectures(recording: Recording) -> tuple[str, ...]:
+    """Those that the recording names, sorted."""
+    agents = (agent for trace in recording.traces for agent in trace.agents)
+    return tuple(sorted({agent.architecture for agent in agents if agent.architecture}))
+
+
+# Which advice holds for a kernel or for the application, with what would confirm it.
 
 #: Steps per label or finding, and subjects in the ranking (chosen).
 MOST_STEPS, MOST_PRIORITIES = 3, 10
@@ -263,3 +308,22 @@ def _application_figures(
     waits = [rank.wait_ns for rank in ranks.ranks if rank.wait_ns is not None] if ranks else []
     figures["collective_wait"] = max(waits, default=0)
     return {**{name: (ns, ns) for name, ns in figures.items()}, "copies": ends}
+
+
+# The advice that rpl-analysis gives, from ``advice.toml`` beside this module.
+
+
+@cache
+def builtin_advice() -> tuple[Advice, ...]:
+    """In the order of the file."""
+    return tuple(_advice(entry) for entry in packaged_rules(__package__, "advice.toml"))
+
+
+def _advice(entry: dict[str, Any]) -> Advice:
+    tested = (
+        Condition(one["quantity"], Comparison(one["comparison"]), one["threshold"], one["source"])
+        for one in entry.get("conditions", ())
+    )
+    lists = {name: tuple(entry.get(name, ())) for name in ("labels", "rules", "confirm")}
+    state = AdviceState(entry["state"]) if "state" in entry else None
+    return Advice(**{**entry, **lists, "conditions": tuple(tested), "state": state})

@@ -1,1 +1,0 @@
-"""Counters that CDNA GPUs share: bytes, FLOPs, ratios, and how many fit into a pass."""

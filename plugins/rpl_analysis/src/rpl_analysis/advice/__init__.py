@@ -1,1 +1,0 @@
-"""What to do next about each label and about time that no kernel takes, by rules that are data."""

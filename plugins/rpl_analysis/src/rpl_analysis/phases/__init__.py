@@ -1,1 +1,0 @@
-"""Ranges that the application marked, and the GPU work that they launched."""
