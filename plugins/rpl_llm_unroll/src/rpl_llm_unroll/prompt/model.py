@@ -16,8 +16,9 @@ from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
 from rpl_analysis.contracts.roofline import KernelRooflineDoc, RooflineDocument
 from rpl_analysis.text.figures import number
 from rpl_codeobject.kernel_names import is_instance
-from rpl_core.contracts.common import Document, MetricDoc
+from rpl_core.contracts.common import Document
 from rpl_core.errors import BadDataError
+from rpl_core.model.metric import Metric
 from rpl_core.text import printable, shorten
 from rpl_core.values import frozen
 from rpl_llm_unroll.exchange import digest_of, tokens_of
@@ -216,7 +217,7 @@ _LONGEST_VALUE = 2000
 _MARKS = {"lower_bound": "at least ", "interval": "between ", "estimate": "about "}
 
 
-def metric(part: MetricDoc, unit: str | None = None) -> str:
+def metric(part: Metric, unit: str | None = None) -> str:
     """For example ``about 12.5 GB/s (measured, estimate)``."""
     if part.value is None:
         return missing(part.reason)
