@@ -47,6 +47,10 @@ FURTHER = {
     "rpl_codeobject": ("plugins/rpl_optimize/tests", "plugins/rpl_emu/tests"),
     "rpl_measure": ("plugins/rpl_compare/tests", "plugins/rpl_optimize/tests", "plugins/rpl_autotune/tests"),
     "rpl_amdgpu": ("plugins/rpl_gfx942/tests", "plugins/rpl_analysis/tests"),
+    # What replays and emulates is there, and runs where the native part is built.
+    "rpl_vmreplay": ("native/tests",),
+    "rpl_emu": ("native/tests",),
+    "rpl_mcp": ("native/tests",),
 }
 _DEVICES = ("rpl_gfx942", "rpl_gfx950", "rpl_gfx90a", "rpl_gfx1100", "rpl_gfx1030")
 FURTHER |= dict.fromkeys(_DEVICES, ("plugins/rpl_amdgpu/tests", "plugins/rpl_analysis/tests"))
@@ -207,14 +211,14 @@ def _one_ended(running: dict[int, _Trial], key: str) -> None:
     done = running.pop(child)
     code = os.waitstatus_to_exitcode(status)
     text = done.log.read_text(encoding="utf-8", errors="replace")
-    failed = [line for line in text.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    failed = re.search(r"^failed: (.+)$", text, re.MULTILINE)
     counted = re.search(r"^tests: (\d+)$", text, re.MULTILINE)
     # 1: a test failed, or could not be imported. A signal: the change made it loop or grow.
     known = {0: SURVIVED, 1: CAUGHT, 5: UNTESTED}
     done.row[key] = CAUGHT if code < 0 else known.get(code, f"broken {code}")
     done.row["seconds"] = round(time.monotonic() - done.since, 1)
     done.row["tests"] = int(counted[1]) if counted else None
-    done.row["caught_by"] = failed[0].split(" ", 2)[1] if failed and code == 1 else None
+    done.row["caught_by"] = failed[1] if failed and code == 1 else None
 
 
 def _doubt(content: dict[str, Any], key: str, budget_s: float) -> None:

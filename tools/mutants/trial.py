@@ -86,6 +86,8 @@ def _run(tests: Sequence[str], budget_s: float) -> int:
     for some in _few_files(tests):
         code = int(pytest.main([*options, *some], plugins=[count]))
         if count.failed or code not in (0, 2, 5):  # 2: asked to end, 5: no test for this leg
+            # The whole name, which may hold blanks.
+            print(f"\nfailed: {count.failed}")
             return 1
         if count.is_over():
             break
@@ -109,7 +111,7 @@ class _Count:
     """How many tests ran; asks for the end when the budget is spent."""
 
     def __init__(self, budget_s: float) -> None:
-        self.run, self.failed = 0, False
+        self.run, self.failed = 0, ""
         self._budget_s = budget_s
 
     def is_over(self) -> bool:
@@ -119,10 +121,14 @@ class _Count:
         self.run += 1
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.failed |= report.failed
+        self._look_at(report)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        self.failed |= report.failed
+        self._look_at(report)
+
+    def _look_at(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        if report.failed:
+            self.failed = self.failed or report.nodeid
 
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         if self.is_over():

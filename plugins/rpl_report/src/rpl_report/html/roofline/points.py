@@ -178,7 +178,8 @@ def _cover(label: PointLabel, other: PointLabel) -> bool:
 
 _LEFT, _RIGHT, WIDTH = 44.0, 756.0, 800.0
 _TOP, _ROW, _LABEL_ROW, _AXIS_ROOM = 10.0, 24.0, 15.0, 40.0
-_SMALLEST, _LARGEST = 5.0, 11.0
+#: Of a point in a row, which has less room.
+_LARGEST_IN_ROW = 11.0
 
 
 # A roofline has no place for kernels without floating-point operations: their intensity is 0, and a
@@ -269,7 +270,7 @@ def _points(
                 shape="circle",
                 x=axis.place(gbps),
                 y=y,
-                radius=max(_SMALLEST, _LARGEST * sqrt(share)),
+                radius=max(_SMALLEST, _LARGEST_IN_ROW * sqrt(share)),
                 exceeds=bool(kernel.exceeds_ceiling),
                 lines=figures_of(kernel, level, share),
             )
