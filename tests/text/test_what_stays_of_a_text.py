@@ -14,8 +14,16 @@ from itertools import pairwise
 
 import pytest
 
-from rpl_core.text.safety import encodable, harmless_json, printable, readable, shorten
-from rpl_core.text.table import counted, format_table, wrap_lines
+from rpl_core.text import (
+    counted,
+    encodable,
+    format_table,
+    harmless_json,
+    printable,
+    readable,
+    shorten,
+    wrap_lines,
+)
 
 WORDS = (
     "gemm",

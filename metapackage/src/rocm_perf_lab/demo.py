@@ -56,7 +56,7 @@ def demo(context: click.Context, output: Path | None, runs: int) -> int:
     rpl demo -o demo-run
     rpl report demo-run --format html -o demo.html
     """
-    from rpl_core.run_directory.writer import default_path, point_latest
+    from rpl_core.run_directory.manifest import default_path, point_latest
 
     session = session_of(context)
     directory = output or default_path(Path(session.setting("runs-directory")), ("demo",))

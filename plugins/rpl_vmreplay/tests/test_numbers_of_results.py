@@ -16,9 +16,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from rpl_vmreplay.compare.data_types import (
+from rpl_vmreplay.compare.experiment import Answer, Baseline, LoggedAccesses, WriteSet, slices
+from rpl_vmreplay.compare.judge import Judgement, Measure, Verdict, compared
+from rpl_vmreplay.compare.outputs import (
     NOT_A_NUMBER,
     DataType,
+    Output,
     bytes_of,
     changed_inputs,
     distance,
@@ -28,9 +31,6 @@ from rpl_vmreplay.compare.data_types import (
     numbers_of,
     values_of,
 )
-from rpl_vmreplay.compare.experiment import Answer, Baseline, LoggedAccesses, WriteSet, slices
-from rpl_vmreplay.compare.judge import Judgement, Measure, Verdict, compared
-from rpl_vmreplay.compare.outputs import Output
 from rpl_vmreplay.interfaces.replayer import MemoryRange
 
 FLOATS = (DataType.F64, DataType.F32, DataType.F16, DataType.BF16)

@@ -15,8 +15,7 @@ import pytest
 import rpl_gfx1030.plugin
 import rpl_gfx1100.plugin
 from rpl_core.model.device import DeviceModel
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 from rpl_testkit.devices import launch_quantities
 
 EXACT, ESTIMATE, INTERVAL = Exactness.EXACT, Exactness.ESTIMATE, Exactness.INTERVAL

@@ -24,8 +24,7 @@ from rpl_autotune.contracts.autotune import (
     FinalPart,
     ModelPart,
 )
-from rpl_autotune.report.html import section_html
-from rpl_autotune.report.text import document_text
+from rpl_autotune.report import document_text, section_html
 
 NAME = "<b>"
 
