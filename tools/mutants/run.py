@@ -182,7 +182,9 @@ def _try_all(path: Path, options: argparse.Namespace) -> None:
     SCRATCH.mkdir(parents=True, exist_ok=True)
     content = json.loads(path.read_text(encoding="utf-8"))
     key = "outcome" if options.step == "first" else "later"
-    waiting = [row for row in content["mutants"] if not row.get(key) and row["outcome"] != CAUGHT]
+    # Those that had no first run wait for it, whatever comes later.
+    due = (None,) if options.step == "first" else (SURVIVED, UNTESTED, DOUBTFUL)
+    waiting = [row for row in content["mutants"] if not row.get(key) and row["outcome"] in due]
     # At random, so that those of a run that is stopped are a sample of the list.
     waiting = random.Random(content["seed"]).sample(waiting, len(waiting))[: options.limit]
     trial.imported_before_forks()
