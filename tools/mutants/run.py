@@ -47,10 +47,6 @@ FURTHER = {
     "rpl_codeobject": ("plugins/rpl_optimize/tests", "plugins/rpl_emu/tests"),
     "rpl_measure": ("plugins/rpl_compare/tests", "plugins/rpl_optimize/tests", "plugins/rpl_autotune/tests"),
     "rpl_amdgpu": ("plugins/rpl_gfx942/tests", "plugins/rpl_analysis/tests"),
-    # What replays and emulates is there, and runs where the native part is built.
-    "rpl_vmreplay": ("native/tests",),
-    "rpl_emu": ("native/tests",),
-    "rpl_mcp": ("native/tests",),
 }
 _DEVICES = ("rpl_gfx942", "rpl_gfx950", "rpl_gfx90a", "rpl_gfx1100", "rpl_gfx1030")
 FURTHER |= dict.fromkeys(_DEVICES, ("plugins/rpl_amdgpu/tests", "plugins/rpl_analysis/tests"))

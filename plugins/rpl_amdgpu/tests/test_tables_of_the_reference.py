@@ -19,7 +19,8 @@ import rpl_gfx1030.plugin
 import rpl_gfx1100.plugin
 from rpl_core.model.device import CeilingOrigin, DeviceModel, Pipe
 
-REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
+ROOT = Path(__file__).parents[3]
+DEVICES, COUNTERS = "docs/reference/devices.md", "docs/reference/counters.md"
 MODELS = [
     model
     for plugin in (
@@ -43,7 +44,7 @@ _CALLED = {
 
 def _table(page: str, *heads: str) -> list[dict[str, str]]:
     """The rows of the first table whose header begins with these cells."""
-    lines = iter((REFERENCE / page).read_text(encoding="utf-8").splitlines())
+    lines = iter((ROOT / page).read_text(encoding="utf-8").splitlines())
     columns = next(cells for line in lines if (cells := _cells(line))[: len(heads)] == list(heads))
     next(lines)
     rows = []
@@ -77,9 +78,7 @@ def _spec(model: DeviceModel, level: str) -> float | None:
 def test_sizes_of_instinct_products(model: DeviceModel) -> None:
     called = _CALLED.get(model.name, model.name.upper())
     (row,) = (
-        row
-        for row in _table("devices.md", "product", "architecture", "CU", "XCD")
-        if row["product"] == called
+        row for row in _table(DEVICES, "product", "architecture", "CU", "XCD") if row["product"] == called
     )
     assert model.architecture == row["architecture"]
     assert model.compute_units == _number(row["CU"])
@@ -94,7 +93,7 @@ def test_sizes_of_instinct_products(model: DeviceModel) -> None:
 
 def _radeon_rows() -> Iterator[tuple[str, dict[str, str]]]:
     """One product each, where a row of the table holds several."""
-    for row in _table("devices.md", "product", "architecture", "CU", "L2 MiB"):
+    for row in _table(DEVICES, "product", "architecture", "CU", "L2 MiB"):
         names = re.split(r"[;,] ", row["product"])
         family = re.match(r"(?:RX|PRO|AI PRO|Radeon) ", names[0])
         for number, name in enumerate(names):
@@ -126,7 +125,7 @@ def test_sizes_of_radeon_products(model: DeviceModel) -> None:
 
 
 def test_chip_ids_of_instinct_products() -> None:
-    (row,) = _table("devices.md", "MI300X", "MI300X HF")
+    (row,) = _table(DEVICES, "MI300X", "MI300X HF")
     models = {model.name.upper(): model for model in CDNA}
     for name, cell in row.items():
         if not name.endswith("HF"):
@@ -162,7 +161,7 @@ def test_rates_of_instinct_products(model: DeviceModel) -> None:
     clocks = None
     if model.compute_units is not None and model.clock_mhz is not None:
         clocks = model.compute_units * model.clock_mhz / 1000
-    for row in _table("devices.md", "type, unit", "gfx90a"):
+    for row in _table(DEVICES, "type, unit", "gfx90a"):
         pipe, *types = _UNITS[row["type, unit"]]
         rate = _number(row[model.architecture])
         for data_type in types:
@@ -172,7 +171,7 @@ def test_rates_of_instinct_products(model: DeviceModel) -> None:
             else:
                 assert found is not None
                 assert found.peak_gflops == pytest.approx(rate * clocks)
-    bytes_of = {row["level"]: row for row in _table("devices.md", "level", "gfx942, gfx950")}
+    bytes_of = {row["level"]: row for row in _table(DEVICES, "level", "gfx942, gfx950")}
     column = "gfx90a" if model.architecture == "gfx90a" else "gfx942, gfx950"
     if clocks is None or model.clock_mhz is None or model.l2_channels is None:
         return
@@ -187,10 +186,10 @@ def test_rates_of_instinct_products(model: DeviceModel) -> None:
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 def test_counters_per_pass(model: DeviceModel) -> None:
     if model in CDNA:
-        (row,) = _table("counters.md", "block", "SQ")
+        (row,) = _table(COUNTERS, "block", "SQ")
         expected = {block: int(count) for block, count in row.items() if block != "block"}
     else:
-        text = " ".join((REFERENCE / "counters.md").read_text(encoding="utf-8").split())
+        text = " ".join((ROOT / COUNTERS).read_text(encoding="utf-8").split())
         (told,) = re.findall(r"`gfx11_block_info.h`\): (.*?)\. The profiler's own", text)
         expected = {}
         for part in told.split("; "):
