@@ -37,7 +37,7 @@ _STAGES = """
 import sys, time
 from pathlib import Path
 start = time.process_time()
-from rpl_rocprofv3.readers.rocpd.reader import RocpdReader
+from rpl_rocprofv3.readers.catalog import RocpdReader
 from rpl_analysis.execution_graph.build import execution_graph
 imported = time.process_time()
 reader = RocpdReader()
@@ -53,7 +53,7 @@ _EDGES_GIVEN = """
 import json, sys
 from pathlib import Path
 import numpy as np
-from rpl_rocprofv3.readers.rocpd.reader import RocpdReader
+from rpl_rocprofv3.readers.catalog import RocpdReader
 from rpl_analysis.critical_path import (
     CrossEdges, Scenario, build_graph, solve, sum_symbols, trace_path, weigh, what_if
 )

@@ -34,7 +34,7 @@ LEAST_RATIO = 40.0
 _OWN = """
 import json, sys, time
 from pathlib import Path
-from rpl_rocprofv3.readers.rocpd.reader import RocpdReader
+from rpl_rocprofv3.readers.catalog import RocpdReader
 from rpl_analysis.execution_graph.build import execution_graph
 reader = RocpdReader()
 start = time.process_time()

@@ -33,7 +33,7 @@ def peak():
 """
 _WAYS = {
     "rpl reader (whole trace)": (
-        "from rpl_rocprofv3.readers.csv.reader import CsvReader\nimport numpy",
+        "from rpl_rocprofv3.readers.catalog import CsvReader\nimport numpy",
         "reader = CsvReader(); count = len(reader.read(reader.claim([path])[0])[0].dispatches)",
     ),
     "pandas": ("import pandas", "count = len(pandas.read_csv(path))"),

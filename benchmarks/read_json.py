@@ -38,7 +38,7 @@ print(time.process_time() - start, int(peak) / 1024, count)
 """
 _WAYS = {
     "rpl reader (whole trace)": """
-from rpl_rocprofv3.readers.json.reader import JsonReader
+from rpl_rocprofv3.readers.catalog import JsonReader
 start = time.process_time()
 reader = JsonReader()
 count = len(reader.read(reader.claim([path])[0])[0].dispatches)

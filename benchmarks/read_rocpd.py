@@ -45,7 +45,7 @@ print(time.process_time() - start, int(peak) / 1024, count)
 """
 _WAYS = {
     "rpl reader (whole trace)": """
-from rpl_rocprofv3.readers.rocpd.reader import RocpdReader
+from rpl_rocprofv3.readers.catalog import RocpdReader
 start = time.process_time()
 reader = RocpdReader()
 count = len(reader.read(reader.claim([path])[0])[0].dispatches)

@@ -25,7 +25,7 @@ from rpl_testkit.rocpd_writer import (
     guid_from_seed,
     write_rocpd,
 )
-from rpl_testkit.synthetic_recording.mi300x_agents import GPU_AGENT, mi300x_agents
+from rpl_testkit.synthetic_recording.mi300x import GPU_AGENT, mi300x_agents
 
 #: One workgroup of one wave, so that SQ_WAVES = 1 is true.
 COUNTERS = {"SQ_WAVES": 1.0, "TCC_HIT": 5.0}

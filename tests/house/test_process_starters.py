@@ -39,7 +39,7 @@ def _of_os(names: list[str]) -> bool:
 def test_nothing_beside_the_sandboxed_runner_starts_a_process():
     files = [path for name in HANDLERS for path in (PLUGINS / name / "src").rglob("*.py")]
     found = {path.relative_to(PLUGINS).as_posix() for path in files if _starts(path)}
-    runner = {f"{RUNNER}/{name}.py" for name in ("application", "confined", "sandbox")}
+    runner = {f"{RUNNER}/{name}.py" for name in ("confined", "sandbox")}
     # Inside or around it: what lets a command see a built file at another's place, and whether that works.
     running = {f"rpl_optimize/src/rpl_optimize/running/{n}.py" for n in ("program_word", "mount_and_run")}
     assert found == runner | running

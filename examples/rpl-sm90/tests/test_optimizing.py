@@ -12,8 +12,7 @@ import pytest
 from rpl_core.errors import BadDataError, MissingError
 from rpl_core.interfaces.collector import CollectRequest
 from rpl_core.model.trace import TraceRole
-from rpl_optimize.interfaces.builder import Build, BuildRequest
-from rpl_optimize.interfaces.device_code import CodeComparison
+from rpl_optimize.interfaces.builder import Build, BuildRequest, CodeComparison
 from rpl_sm90 import builder as building
 from rpl_sm90.builder import NvccBuilds, reading_command
 from rpl_sm90.collector import CuptiCollector

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from rpl_core.errors import BadDataError, MissingError, UsageError
-from rpl_mcp.allowed import Allowed
-from rpl_mcp.session import require_resumable, state_of
+from rpl_mcp.optimizing import require_resumable, state_of
+from rpl_mcp.running import Allowed
 
 
 @pytest.fixture

@@ -9,10 +9,9 @@ import anyio
 import pytest
 
 from rpl_core.errors import UsageError
-from rpl_mcp.allowed import Allowed
 from rpl_mcp.optimizing import OptimizeTools
 from rpl_mcp.results import ReplayComparison
-from rpl_mcp.running import Runner
+from rpl_mcp.running import Allowed, Runner
 from rpl_mcp.server import make_server
 from rpl_mcp.tools import Tools
 from rpl_vmreplay.cli.replay import _failure_document

@@ -11,8 +11,7 @@ import shlex
 
 import pytest
 
-from rpl_testkit.simulation.program import Costs, Step
-from rpl_testkit.simulation.runtime import play
+from rpl_testkit.simulation.runtime import Costs, Step, play
 
 #: A figure of the text report, of one end or of both.
 _RANGE = re.compile(r"(\d+\.\d{3})x(?:-(\d+\.\d{3})x)?")

@@ -22,7 +22,7 @@ from rpl_codeobject.kernel_names import is_instance
 from rpl_codeobject.occupancy import LaunchShape, Occupancy, UsedRegisters, theoretical_occupancy
 from rpl_core.errors import BadDataError, MissingError, RplError
 from rpl_core.process import ProcessRequest, run_command
-from rpl_optimize.interfaces.device_code import CodeComparison, DeviceCode
+from rpl_optimize.interfaces.builder import CodeComparison, DeviceCode
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_sm90.collector import cuda_roots
 from rpl_sm90.cubin import Cubin, Function

@@ -6,7 +6,7 @@ import random
 
 import attrs
 
-from rpl_testkit.simulation.program import OWN_STREAM, HostThread, Step
+from rpl_testkit.simulation.runtime import OWN_STREAM, HostThread, Step
 
 _STREAMS, _EVENTS = 4, 3
 _LAUNCHES = ("launch", "launch", "copy")

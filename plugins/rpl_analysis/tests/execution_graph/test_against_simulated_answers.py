@@ -18,12 +18,11 @@ import pytest
 from rpl_analysis.execution_graph.build import execution_graph
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
 from rpl_analysis.execution_graph.graph.lanes import lanes_are_queues
-from rpl_rocprofv3.readers.rocpd.reader import RocpdReader
+from rpl_rocprofv3.readers.catalog import RocpdReader
 from rpl_testkit.simulation import figures
 from rpl_testkit.simulation.database import write_database
-from rpl_testkit.simulation.program import Costs
 from rpl_testkit.simulation.proofs import proven_order
-from rpl_testkit.simulation.runtime import Played, beside, play
+from rpl_testkit.simulation.runtime import Costs, Played, beside, play
 
 from .conftest import FoundEdges
 from .simulated_programs import TELLING, apart, named_alike, random_program, sparse, unlike

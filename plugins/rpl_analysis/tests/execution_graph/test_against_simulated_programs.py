@@ -22,9 +22,8 @@ from rpl_analysis.execution_graph.dependencies.graph_launches import NO_LINK, li
 from rpl_analysis.execution_graph.graph.edges import Confidence
 from rpl_analysis.execution_graph.graph.lanes import lanes_are_queues
 from rpl_analysis.what_if import FasterKernel, ReplayedRun
-from rpl_testkit.simulation.program import Costs, HostThread, Kind, Step
 from rpl_testkit.simulation.proofs import proven_order
-from rpl_testkit.simulation.runtime import Played, beside, play
+from rpl_testkit.simulation.runtime import Costs, HostThread, Kind, Played, Step, beside, play
 
 from .conftest import FoundEdges
 from .simulated_programs import (

@@ -18,8 +18,7 @@ import pytest
 from rpl_analysis.execution_graph.build import execution_graph
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
 from rpl_testkit.simulation import figures
-from rpl_testkit.simulation.program import Costs
-from rpl_testkit.simulation.runtime import Played, beside, play
+from rpl_testkit.simulation.runtime import Costs, Played, beside, play
 
 from .conftest import FoundEdges
 from .simulated_programs import TELLING, apart, named_alike, random_program, unlike

@@ -18,9 +18,7 @@ pytest.importorskip("rpl_rocprofv3")
 
 
 def _read(reader_name: str, paths):
-    from rpl_rocprofv3.readers.csv.reader import CsvReader
-    from rpl_rocprofv3.readers.rocpd.reader import RocpdReader
-    from rpl_rocprofv3.readers.rpd.reader import RpdReader
+    from rpl_rocprofv3.readers.catalog import CsvReader, RocpdReader, RpdReader
 
     reader = {"csv": CsvReader, "rocpd": RocpdReader, "rpd": RpdReader}[reader_name]()
     (inputs,) = reader.claim(paths)

@@ -14,9 +14,8 @@ from rpl_core.errors import BadDataError, RplError, UsageError
 from rpl_core.interfaces.renderer import SectionOf
 from rpl_core.interfaces.section import Paragraph, ReportSection, Table
 from rpl_llm_unroll.prompt.build import build_prompt
-from rpl_llm_unroll.prompt.figures import fenced as quoted
-from rpl_llm_unroll.prompt.figures import without_folders
-from rpl_llm_unroll.prompt.model import find_target
+from rpl_llm_unroll.prompt.model import fenced as quoted
+from rpl_llm_unroll.prompt.model import find_target, without_folders
 from rpl_llm_unroll.reply import find_blocks
 from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
 from rpl_optimize.interfaces.transformation import KernelSource

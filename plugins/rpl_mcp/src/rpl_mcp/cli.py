@@ -54,7 +54,7 @@ def mcp(
 
     Exit code 0: the client closed the input; 130: a signal ended it, with everything that it had started.
     """
-    from rpl_mcp.allowed import Allowed
+    from rpl_mcp.running import Allowed
     from rpl_mcp.server import serve
 
     allowed = Allowed.of(root, commands, accept=allow_accept)

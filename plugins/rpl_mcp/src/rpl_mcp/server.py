@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from rpl_mcp.allowed import Allowed
+    from rpl_mcp.running import Allowed
 
 _INSTRUCTIONS = """\
 rpl measures GPU programs, explains what limits them and accepts a change only when a measurement proves it.

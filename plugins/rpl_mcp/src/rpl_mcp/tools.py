@@ -26,7 +26,6 @@ from rpl_compare.contract import CompareDocument
 from rpl_core.errors import RplError
 from rpl_core.files import parse_json, read_regular
 from rpl_core.text import readable
-from rpl_mcp.allowed import Allowed
 from rpl_mcp.results import (
     AnalyseResult,
     CompareResult,
@@ -39,7 +38,7 @@ from rpl_mcp.results import (
     masked,
     shortest,
 )
-from rpl_mcp.running import Answer, Runner, failure
+from rpl_mcp.running import Allowed, Answer, Runner, failure
 
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned", bound=BaseModel)

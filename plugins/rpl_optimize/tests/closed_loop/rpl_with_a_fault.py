@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from rpl_core.cli import main
-from rpl_optimize.ledger.writer import Ledger
+from rpl_optimize.ledger.lines import Ledger
 
 FAULT = json.loads(sys.argv[1])
 _put, _write = Path.replace, Ledger._write

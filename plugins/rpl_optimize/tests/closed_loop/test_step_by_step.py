@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from rpl_core.cli.output import Output
-from rpl_optimize.cli.step_by_step import StepByStep
+from rpl_optimize.cli.optimize_command import StepByStep
 
 START = "import sys; from rpl_core.cli import main; sys.exit(main())"
 INTERRUPTED = 130

@@ -325,7 +325,7 @@ def test_a_forged_figure_shows(session, readers, event, place, word) -> None:
 def consistent(measurement: dict[str, Any]) -> dict[str, Any]:
     """All that follows from other times, made anew."""
     from rpl_optimize.contracts.optimize import MeasurementPart
-    from rpl_optimize.measurement.times import PairTimes, measurement_part, rule_of
+    from rpl_optimize.measurement.measure import PairTimes, measurement_part, rule_of
 
     part = MeasurementPart.model_validate(measurement)
     times = PairTimes(tuple(zip(part.base_ns, part.new_ns, strict=True)))
@@ -333,7 +333,7 @@ def consistent(measurement: dict[str, Any]) -> dict[str, Any]:
     kept = {"guards": part.guards, "origin": part.origin, "look": part.look, "problem": None}
     made = again.model_copy(update=kept).model_dump(mode="json")
     from rpl_measure.sequential import last_look
-    from rpl_optimize.measurement.times import look_part
+    from rpl_optimize.measurement.measure import look_part
 
     look = last_look(again.log_ratios, part.guards, rule_of(part.rule))
     return {**made, "look": None if look is None else look_part(look).model_dump(mode="json")}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rpl_optimize.contracts.optimize import EvidencePart, PolicyPart
+from rpl_optimize.ledger.lines import Ledger
 from rpl_optimize.ledger.lines import LedgerEvent as Event
-from rpl_optimize.ledger.writer import Ledger
 from rpl_optimize.measurement.verdict import judge
 from rpl_testkit.pair_model import flawless_evidence
 

@@ -16,11 +16,11 @@ from rpl_optimize.contracts.optimize import (
     MeasurementPart,
     PolicyPart,
 )
-from rpl_optimize.ledger import writer
+from rpl_optimize.ledger import lines as writer
+from rpl_optimize.ledger.lines import Ledger
 from rpl_optimize.ledger.lines import LedgerEvent as Event
 from rpl_optimize.ledger.recorded_evidence import seed_after
 from rpl_optimize.ledger.verify import verify_ledger
-from rpl_optimize.ledger.writer import Ledger
 from rpl_optimize.measurement.verdict import judge
 
 from .conftest import SHA, STARTED, blank_evidence, candidate_events, note
@@ -86,7 +86,7 @@ def test_a_session_replays_to_the_same_verdicts(write_ledger, accepted) -> None:
 def test_what_was_measured_was_planned(tmp_path: Path, change: dict[str, Any], problem: str | None) -> None:
     """Rule and order are written down before the first run; nobody chooses the order."""
     from rpl_optimize.measurement.gains import rule_for
-    from rpl_optimize.measurement.times import rule_part
+    from rpl_optimize.measurement.measure import rule_part
 
     rule = rule_for(0.02, 0.8, 3, 0.01)
     assert rule is not None
@@ -326,7 +326,7 @@ def test_show_stops_at_damage(notes: Path, rpl_cli) -> None:
 def test_more_measurements_than_share_the_error_are_told(tmp_path: Path) -> None:
     """One that was interrupted and begun anew counts like any other."""
     from rpl_optimize.measurement.gains import rule_for
-    from rpl_optimize.measurement.times import rule_part
+    from rpl_optimize.measurement.measure import rule_part
 
     rule = rule_for(0.02, 0.8, 3, 0.01)
     assert rule is not None
@@ -357,7 +357,7 @@ def test_what_goes_on_was_begun_of_the_same_program(
 ) -> None:
     """Struck twice: nothing is lost in between, nothing is planned anew, one part of the error is taken."""
     from rpl_optimize.measurement.gains import rule_for
-    from rpl_optimize.measurement.times import PairTimes, measurement_part, rule_part
+    from rpl_optimize.measurement.measure import PairTimes, measurement_part, rule_part
 
     rule = rule_for(0.02, 0.8, 1, 0.01)
     assert rule is not None

@@ -17,10 +17,9 @@ import pytest
 
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
 from rpl_optimize.contracts.ledger import NoteData
-from rpl_optimize.ledger import writer
+from rpl_optimize.ledger import lines as writer
+from rpl_optimize.ledger.lines import Ledger, read_ledger
 from rpl_optimize.ledger.lines import LedgerEvent as Event
-from rpl_optimize.ledger.lines import read_ledger
-from rpl_optimize.ledger.writer import Ledger
 
 from .conftest import STARTED, note
 
@@ -195,7 +194,7 @@ def test_a_limit_on_file_sizes_by_the_system(notes: Path) -> None:
         from pathlib import Path
         from rpl_core.errors import RplError
         from rpl_optimize.ledger.lines import LedgerEvent
-        from rpl_optimize.ledger.writer import Ledger
+        from rpl_optimize.ledger.lines import Ledger
         path = Path(sys.argv[1])
         size = path.stat().st_size
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -258,7 +257,7 @@ def test_kill_9_while_it_writes_leaves_whole_lines(tmp_path: Path) -> None:
         import sys
         from pathlib import Path
         from rpl_optimize.ledger.lines import LedgerEvent
-        from rpl_optimize.ledger.writer import Ledger
+        from rpl_optimize.ledger.lines import Ledger
         with Ledger.create(Path(sys.argv[1])) as ledger:
             print("started", flush=True)
             while True:

@@ -23,7 +23,7 @@ from rpl_optimize.interfaces.builder import BuildRequest
 from rpl_optimize.interfaces.equivalence import EquivalenceOptions
 from rpl_optimize.loop.request import Limits, OptimizeRequest
 from rpl_optimize.measurement.gains import PADDINGS, rule_for
-from rpl_optimize.measurement.times import PairTimes, measurement_part, rule_of
+from rpl_optimize.measurement.measure import PairTimes, measurement_part, rule_of
 from rpl_testkit.pair_model import flawless_evidence
 
 #: The user's source in ``request_for``.

@@ -10,10 +10,9 @@ import pytest
 
 from rpl_core.cli.command_options import takes
 from rpl_optimize.cli import optimize_command
-from rpl_optimize.cli.optimize_call import Call, recalled
-from rpl_optimize.cli.optimize_call import remembered as remembered_of
 from rpl_optimize.cli.optimize_options import OptimizeSettings
-from rpl_optimize.cli.optimize_request import approval
+from rpl_optimize.cli.optimize_request import Call, approval, recalled
+from rpl_optimize.cli.optimize_request import remembered as remembered_of
 
 
 def refused(outcome, code: int = 64) -> str:

@@ -19,17 +19,17 @@ from rpl_measure.interleaved import MOST_REPEATED_PAIRS
 from rpl_measure.sequential import AcceptRule, Decision, decide, last_look, new_first, take_look
 from rpl_optimize.contracts.optimize import PolicyPart
 from rpl_optimize.interfaces.equivalence import KernelPairs
-from rpl_optimize.loop.gains import predicted_gain
+from rpl_optimize.loop.baseline import predicted_gain
 from rpl_optimize.measurement.gains import LEAST_FLOOR, gains_of, noise_diagnostic, noise_floor, rule_for
 from rpl_optimize.measurement.measure import (
     CandidateMeasurement,
     MeasureTools,
     PairsAlone,
+    PairTimes,
     measure_candidate,
     measure_from,
     remeasure,
 )
-from rpl_optimize.measurement.times import PairTimes
 from rpl_optimize.measurement.verdict import judge
 from rpl_testkit.pair_model import ModelledPairs, TimingModel, try_modelled
 from rpl_testkit.recordings import RocpdBuilder

@@ -6,7 +6,7 @@ import pytest
 
 from rpl_analysis.contracts.dag import DagDocument, ForecastPart, SpeedupForecastPart
 from rpl_core.errors import NoVerdictError
-from rpl_optimize.loop.gains import ceiling_sentence, rank_targets, worthwhile
+from rpl_optimize.loop.baseline import ceiling_sentence, rank_targets, worthwhile
 
 
 def forecast(name, *, free_ns, whole_ns=1000, kind="kernel"):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rpl_core.errors import BadDataError, MissingError, UsageError
+from rpl_optimize.build.build_run import compile_command, link_command, read_database
 from rpl_optimize.build.builders import BuiltProgram
-from rpl_optimize.build.compile_database import compile_command, link_command, read_database
 from rpl_optimize.build.systems import DatabaseBuilder
 
 pytestmark = pytest.mark.clang

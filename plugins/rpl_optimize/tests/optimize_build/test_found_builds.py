@@ -23,8 +23,7 @@ from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder, choose_bui
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure, BuildRequest, BuildSystem
 from rpl_optimize.plugin import rpl_builders
 from rpl_optimize.projects.project_build import compilations
-from rpl_optimize.running.launched import KernelFile, Launches, choose_file, mapped_files
-from rpl_optimize.running.program_word import why_no_mounts
+from rpl_optimize.running.program_word import KernelFile, Launches, choose_file, mapped_files, why_no_mounts
 from rpl_testkit.hipcc_standin import install_hipcc, standin_places
 from rpl_testkit.requirements import require
 

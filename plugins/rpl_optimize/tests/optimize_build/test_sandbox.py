@@ -11,9 +11,15 @@ from pathlib import Path
 import pytest
 
 from rpl_core.process import ProcessRequest, run_command
-from rpl_optimize.isolation import application, sandbox
-from rpl_optimize.isolation.application import ApplicationSandbox
-from rpl_optimize.isolation.sandbox import Reach, Sandbox, find_sandbox, needed_paths, refused
+from rpl_optimize.isolation import sandbox
+from rpl_optimize.isolation.sandbox import (
+    ApplicationSandbox,
+    Reach,
+    Sandbox,
+    find_sandbox,
+    needed_paths,
+    refused,
+)
 from rpl_testkit.requirements import absent
 
 
@@ -124,7 +130,7 @@ def test_what_a_program_with_a_candidate_can_do(kind, tmp_path, monkeypatch) -> 
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     node = tmp_path / "node"
     node.write_text("")
-    monkeypatch.setattr(application, "_DEVICES", (node,))
+    monkeypatch.setattr(sandbox, "_DEVICES", (node,))
     seen = ((tmp_path / "work", True, tmp_path / "copy"),)
     inside = ApplicationSandbox(Sandbox(kind), tmp_path / "run", (tmp_path,), seen)
     lines: list[str] = []
@@ -208,5 +214,5 @@ def test_the_limit_is_half_of_the_memory_and_at_least_4_gib(monkeypatch) -> None
 
 
 def test_runs_of_programs_may_be_left_out_of_it() -> None:
-    found = application.find_application_sandbox({"RPL_SANDBOX": "builds"})
+    found = sandbox.find_application_sandbox({"RPL_SANDBOX": "builds"})
     assert ApplicationSandbox(found).summary == "no sandbox (RPL_SANDBOX=builds)"

@@ -10,9 +10,9 @@ import attrs
 import pytest
 
 from rpl_rocprofv3.database import open_database
-from rpl_rocprofv3.readers.sqlite import argument_texts
-from rpl_rocprofv3.readers.sqlite.argument_texts import read_arguments
-from rpl_rocprofv3.readers.sqlite.leaves import UnsupportedLayoutError
+from rpl_rocprofv3.readers.sqlite import pages as argument_texts
+from rpl_rocprofv3.readers.sqlite.pages import read_arguments
+from rpl_rocprofv3.readers.sqlite.records import UnsupportedLayoutError
 from rpl_rocprofv3.readers.sqlite.tables import Tables
 
 NAMES = ("stream", "event", "flags", "device", "deviceId")

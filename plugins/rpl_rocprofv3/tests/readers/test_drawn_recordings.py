@@ -36,9 +36,9 @@ from rpl_testkit.rocpd_writer import (
 )
 from rpl_testkit.rocpd_writer.rows import HipEventRow
 from rpl_testkit.rocpd_writer.writer import guid_from_seed, table_suffix
-from rpl_testkit.rocprofv3_standin.outputs.csv_files import csv_files
-from rpl_testkit.rocprofv3_standin.outputs.json_file import json_text
-from rpl_testkit.synthetic_recording.mi300x_agents import mi300x_agents
+from rpl_testkit.rocprofv3_standin.json_file import json_text
+from rpl_testkit.rocprofv3_standin.result_files import csv_files
+from rpl_testkit.synthetic_recording.mi300x import mi300x_agents
 
 AGENTS = mi300x_agents(2)
 GPUS = [agent.index for agent in AGENTS if agent.kind == "GPU"]

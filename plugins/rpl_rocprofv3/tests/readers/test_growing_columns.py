@@ -18,9 +18,8 @@ from rpl_rocprofv3.readers.columns import (
     positions,
     typed_columns,
 )
-from rpl_rocprofv3.readers.sqlite import leaves, records
-from rpl_rocprofv3.readers.sqlite.growing_columns import GrowingColumn
-from rpl_rocprofv3.readers.sqlite.pages import read_pages
+from rpl_rocprofv3.readers.sqlite import records
+from rpl_rocprofv3.readers.sqlite.pages import GrowingColumn, read_pages
 
 
 @pytest.mark.parametrize("expected", [0, 3, 1000])
@@ -72,7 +71,7 @@ def make_table(path, rows):
 @pytest.mark.parametrize("kinds", [1, 2, 5, 40])
 def test_rows_of_few_kinds_are_read_like_any_others(tmp_path, monkeypatch, kinds):
     """One layout, several, and more than are worth it; batches of four pages."""
-    monkeypatch.setattr(leaves, "_BATCH_BYTES", 4 * 4096)
+    monkeypatch.setattr(records, "_BATCH_BYTES", 4 * 4096)
     rnd = random.Random(kinds)
     numbers = [0, 1, 5, 300, 70_000, 1 << 28, 1 << 40, -(1 << 60), None, "text", 2.5]
     known = [

@@ -9,7 +9,7 @@ import pytest
 
 from rpl_core.errors import BadDataError
 from rpl_rocprofv3 import database
-from rpl_rocprofv3.readers.rocpd.reader import RocpdReader
+from rpl_rocprofv3.readers.catalog import RocpdReader
 
 
 def snapshot(folder):

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from rpl_rocprofv3.database import open_database
-from rpl_rocprofv3.readers.sqlite.leaves import PageFile, UnsupportedLayoutError
 from rpl_rocprofv3.readers.sqlite.pages import read_pages
+from rpl_rocprofv3.readers.sqlite.records import PageFile, UnsupportedLayoutError
 
 _SIZE = 512
 _CELLS_AT, _RIGHTMOST_AT, _HEADER = 3, 8, 12

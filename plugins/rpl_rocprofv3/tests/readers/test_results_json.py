@@ -16,8 +16,8 @@ import pytest
 
 from rpl_core.errors import BadDataError
 from rpl_core.model.trace import NO_HANDLE, TraceRole
+from rpl_rocprofv3.readers.catalog import JsonReader
 from rpl_rocprofv3.readers.json import records
-from rpl_rocprofv3.readers.json.reader import JsonReader
 from rpl_rocprofv3.readers.json.work import NumberRows
 
 GPU, CPU = 900, 800
@@ -383,7 +383,7 @@ import sys
 from pathlib import Path
 from rpl_rocprofv3.readers.json import records
 from rpl_rocprofv3.readers.json.work import NumberRows
-from rpl_rocprofv3.readers.json.reader import JsonReader
+from rpl_rocprofv3.readers.catalog import JsonReader
 reader = JsonReader()
 (trace,) = reader.read(reader.claim([Path(sys.argv[1])])[0])
 # VmHWM is the peak of this program alone; ru_maxrss would include the parent before exec.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_rocprofv3.readers.rocpd.reader import RocpdReader
+from rpl_rocprofv3.readers.catalog import RocpdReader
 from rpl_testkit.rocpd_writer import (
     AgentRow,
     DispatchRow,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rpl_rocprofv3.readers.run_groups import RecordedFile, execution_groups, repeated_files
+from rpl_rocprofv3.readers.claims import RecordedFile, execution_groups, repeated_files
 
 
 def recorded(path, begin=0, end=10, *, node="a/1", hostname=None, pid=None, guids=()):

@@ -1,6 +1,6 @@
 """A bench for the closed loop without a GPU: build with a stand-in hipcc, profile with declared times.
 
-``declare`` says how long kernels take and which sources are faster (see the module ``timing_model`` of the
+``declare`` says how long kernels take and which sources are faster (see the module ``scenario`` of the
 rocprofv3 stand-in); everything else is real: the compilers, the device code, the programs and their results.
 """
 

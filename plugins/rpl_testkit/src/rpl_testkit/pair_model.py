@@ -31,8 +31,7 @@ from rpl_optimize.contracts.optimize import (
     ShiftPart,
 )
 from rpl_optimize.measurement.gains import PADDINGS, PLACEMENT_PAIRS, fresh_pairs, is_wanted, rule_for
-from rpl_optimize.measurement.measure import measure_from, remeasure_from
-from rpl_optimize.measurement.times import PairSource, PairTimes
+from rpl_optimize.measurement.measure import PairSource, PairTimes, measure_from, remeasure_from
 from rpl_optimize.measurement.verdict import judge
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
     from rpl_measure.sequential import AcceptRule
     from rpl_optimize.contracts.optimize import JudgementPart
-    from rpl_optimize.measurement.times import DecidedOnTimes
+    from rpl_optimize.measurement.measure import DecidedOnTimes
 
     #: (generator, runs) -> times of kernel and rest as multiples of the true ones, one row per run in order.
     Shape = Callable[[np.random.Generator, int], np.ndarray]

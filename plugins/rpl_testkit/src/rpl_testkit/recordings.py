@@ -63,7 +63,7 @@ def _contents(launches: list[Launch], name: str, pid: int, command: str) -> Rocp
         StreamRow,
         guid_from_seed,
     )
-    from rpl_testkit.synthetic_recording.mi300x_agents import GPU_AGENT, mi300x_agents
+    from rpl_testkit.synthetic_recording.mi300x import GPU_AGENT, mi300x_agents
 
     kernels = {kernel: i for i, kernel in enumerate(dict.fromkeys(x.kernel for x in launches), 1)}
     counters = sorted({counter for launch in launches for counter in launch.counters})

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from rpl_testkit.rocpd_writer import write_rocpd
-from rpl_testkit.synthetic_recording.counters import available_counters
 from rpl_testkit.synthetic_recording.demo_application import DEMO_APPLICATION, make_demo_contents
-from rpl_testkit.synthetic_recording.mi300x_agents import mi300x_agents
+from rpl_testkit.synthetic_recording.mi300x import available_counters, mi300x_agents
 
 #: docs/reference/devices.md, 1 and 2: MI300X spec ceilings.
 HBM_GBPS, F32_VALU_TFLOPS, F64_VALU_TFLOPS, F16_MFMA_TFLOPS = 5324.8, 81.7, 81.7, 1307.4

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_testkit.rocpd_writer.schema.tables import SCHEMA_VERSIONS, patch_level
+from rpl_testkit.rocpd_writer.tables import SCHEMA_VERSIONS, patch_level
 from rpl_testkit.rocpd_writer.writer import create_schema
 
 REAL = "rocpd/flydsl-gfx1250-v3/146104_results.db"

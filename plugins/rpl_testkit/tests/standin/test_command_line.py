@@ -157,8 +157,11 @@ def test_failing_pass_of_several_ends_with_1(profiler: Profiler, results: Result
     ],
 )
 def test_aggregate_options_expand(given: list[str], present: set[str], absent: set[str]) -> None:
-    from rpl_testkit.rocprofv3_standin.emulated_rocm import emulated_rocm
-    from rpl_testkit.rocprofv3_standin.request.arguments import expand_aggregates, parse_command_line
+    from rpl_testkit.rocprofv3_standin.command_line import (
+        emulated_rocm,
+        expand_aggregates,
+        parse_command_line,
+    )
 
     options: dict[str, Any]
     options, _ = parse_command_line([*given, "--", "a"], emulated_rocm({}), {})

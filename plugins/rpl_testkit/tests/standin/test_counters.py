@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rpl_testkit.rocprofv3_standin.request.passes import PASS_LIMITS, kernel_filter, overfull_blocks
+from rpl_testkit.rocprofv3_standin.passes import PASS_LIMITS, kernel_filter, overfull_blocks
 
 #: A legal full SQ and TCC pass of docs/reference/counters.md, 1.1.
 FULL_SQ = [f"SQ_INSTS_VALU_{op}_{kind}" for op in ("ADD", "MUL", "FMA", "TRANS") for kind in ("F16", "F32")]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_testkit.rocprofv3_standin.outputs.result_files import NameKeys, expand_name, output_file
+from rpl_testkit.rocprofv3_standin.result_files import NameKeys, expand_name, output_file
 
 KEYS = NameKeys.of_process(
     42, (7, 8, 9), ["./bin/my app", "-n", "5"], {"JOBNAME": "nightly", "SLURM_PROCID": "3"}, "2026-01-02 x"

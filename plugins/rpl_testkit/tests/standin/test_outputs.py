@@ -279,7 +279,7 @@ def test_launcher_puts_the_project_and_not_its_own_folder_on_the_path(profiler, 
     )
     profiler("--kernel-trace", "-d", "o", "--", "true", RPL_STANDIN_SCENARIO=str(path))
     first = Path((profiler.directory / "first").read_text())
-    assert (first / "rpl_testkit" / "rocprofv3_standin" / "launch.py").is_file()
+    assert (first / "rpl_testkit" / "rocprofv3_standin" / "main.py").is_file()
 
 
 def test_broken_scenario_is_one_clear_line(profiler, tmp_path: Path) -> None:

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from rpl_testkit.rocprofv3_standin.application import timing_model
-from rpl_testkit.rocprofv3_standin.application.scenario import Scenario, ScenarioError
-from rpl_testkit.rocprofv3_standin.application.timing_model import embedded_source, with_timing_model
+from rpl_testkit.rocprofv3_standin import scenario as timing_model
+from rpl_testkit.rocprofv3_standin.scenario import Scenario, ScenarioError, embedded_source, with_timing_model
 
 KERNELS = (
     {"name": "big(float*)", "nominal_ns": 1_000_000, "launches": 3, "work": {"read_bytes": 1000}},

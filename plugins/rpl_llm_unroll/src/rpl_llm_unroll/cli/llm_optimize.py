@@ -87,7 +87,7 @@ def llm_optimize(context: click.Context, /, application: tuple[str, ...], **flag
     import os
 
     from rpl_core.cli.session import session_of
-    from rpl_llm_unroll.questions import require_ready
+    from rpl_llm_unroll.proposers import require_ready
     from rpl_optimize.cli.optimize_command import run_optimize
 
     session = session_of(context)

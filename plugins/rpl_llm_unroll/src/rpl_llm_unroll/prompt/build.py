@@ -12,19 +12,24 @@ from rpl_core.errors import InterruptedRunError, RplError, UsageError
 from rpl_core.interfaces.section import Paragraph, SectionRequest, Table
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback
 from rpl_core.text import counted
-from rpl_llm_unroll.prompt.figures import (
+from rpl_llm_unroll.prompt.model import (
     NOT_COLLECTED,
+    SYSTEM,
+    Prompt,
     RunFacts,
+    Section,
     bullets,
+    contract_section,
     fenced,
     inline,
     known,
     missing,
+    rules_section,
     run_facts,
     sentence,
+    subject_of,
     without_folders,
 )
-from rpl_llm_unroll.prompt.model import SYSTEM, Prompt, Section, contract_section, rules_section, subject_of
 from rpl_llm_unroll.prompt.sections import (
     bottleneck_section,
     machine_code_section,

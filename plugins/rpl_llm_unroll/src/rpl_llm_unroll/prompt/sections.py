@@ -15,8 +15,16 @@ from rpl_analysis.text.figures import duration_ns, milliseconds, number, percent
 from rpl_core.errors import RplError
 from rpl_core.text import counted
 from rpl_core.values import frozen
-from rpl_llm_unroll.prompt.figures import NOT_COLLECTED, RunFacts, bullets, fenced, metric, missing, sentence
-from rpl_llm_unroll.prompt.model import Section
+from rpl_llm_unroll.prompt.model import (
+    NOT_COLLECTED,
+    RunFacts,
+    Section,
+    bullets,
+    fenced,
+    metric,
+    missing,
+    sentence,
+)
 from rpl_transforms.evidence import hot_instructions
 
 if TYPE_CHECKING:

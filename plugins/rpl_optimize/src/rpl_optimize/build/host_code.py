@@ -15,8 +15,14 @@ from pathlib import Path
 from typing import Final
 
 from rpl_core.values import frozen
-from rpl_optimize.build.build_run import BuildRun, StepFailedError, build_environment
-from rpl_optimize.build.compile_database import Entry, dependency_command, is_device_code
+from rpl_optimize.build.build_run import (
+    BuildRun,
+    Entry,
+    StepFailedError,
+    build_environment,
+    dependency_command,
+    is_device_code,
+)
 from rpl_optimize.interfaces.transformation import GuardVerdict
 
 HOST_CODE: Final = "host-code"

@@ -17,10 +17,13 @@ from rpl_core.files import make_directory, sha256_of
 from rpl_core.process.runner import require_program
 from rpl_core.text import masked_text
 from rpl_core.values import frozen
-from rpl_optimize.build.build_run import BuildRun, StepFailedError, TextBuilder, build_environment
-from rpl_optimize.build.compile_database import (
+from rpl_optimize.build.build_run import (
+    BuildRun,
     CompiledObject,
     Entry,
+    StepFailedError,
+    TextBuilder,
+    build_environment,
     compile_command,
     find_database,
     is_device_code,

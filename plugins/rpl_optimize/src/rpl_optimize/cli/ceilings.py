@@ -258,8 +258,6 @@ def _show(session: Session, measured: KeptDevice) -> None:
     session.output.table(columns, rows, right=("BEST", "SLOWEST"))
 
 
-# ``rpl ceilings``: the ceilings that an analysis uses, with their origins, and how to measure your own.
-
 _ORDER = ("spec", "measured", "published")
 
 

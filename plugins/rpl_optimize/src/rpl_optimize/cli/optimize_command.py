@@ -18,28 +18,30 @@ from rpl_core.cli.session import Session, session_of
 from rpl_core.config.settings import parsed
 from rpl_core.config.values import names
 from rpl_core.errors import BadDataError, ExitCode, MissingError, UsageError
-from rpl_core.text import format_table, printable, wrap_lines
-from rpl_optimize.cli.optimize_call import Call, recalled, remembered
+from rpl_core.text import encodable, format_table, harmless_json, printable, wrap_lines
+from rpl_core.values import frozen
 from rpl_optimize.cli.optimize_options import OptimizeSettings
 from rpl_optimize.cli.optimize_request import (
+    Call,
     Steps,
     chosen_metric,
     optimize_request,
     optimize_tools,
+    recalled,
+    remembered,
     split_source,
 )
-from rpl_optimize.cli.step_by_step import StepByStep
 from rpl_optimize.isolation.sandbox import SWITCH, find_sandbox, keeping
 from rpl_optimize.plugin import KEEP_VARIABLES
 
 if TYPE_CHECKING:
     import click
 
+    from rpl_core.cli.output import Output
     from rpl_optimize.contracts.optimize import CandidatePart, OptimizeDocument
-    from rpl_optimize.ledger.writer import Ledger
-    from rpl_optimize.loop.request import OptimizeRequest, Tools
+    from rpl_optimize.ledger.lines import Ledger
+    from rpl_optimize.loop.request import OptimizeRequest, StageName, Tools
     from rpl_optimize.loop.state import Resumed
-
 
 _EXIT_CODES = {
     "accepted": ExitCode.OK,
@@ -125,7 +127,7 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
     from rpl_core.files import write_atomic
     from rpl_core.run_directory.manifest import claim_path, make_empty
     from rpl_optimize.cli.optimize_request import with_binary
-    from rpl_optimize.ledger.writer import Ledger
+    from rpl_optimize.ledger.lines import Ledger
     from rpl_optimize.loop.rounds import OptimizeLoop
     from rpl_optimize.loop.session import OptimizeSession
     from rpl_optimize.loop.state import LoopState
@@ -203,7 +205,7 @@ def _warn_of_no_check(session: Session, settings: OptimizeSettings) -> None:
 def _resume(
     session: Session, call: Call, root: Path, context: click.Context, step: Steps
 ) -> tuple[OptimizeDocument, Path]:
-    from rpl_optimize.ledger.writer import Ledger
+    from rpl_optimize.ledger.lines import Ledger
     from rpl_optimize.loop.rounds import OptimizeLoop
     from rpl_optimize.loop.session import OptimizeSession
     from rpl_optimize.loop.state import read_session
@@ -370,3 +372,45 @@ def _kernel_gain(candidate: CandidatePart) -> str:
 
 def _percent(fraction: float | None) -> str:
     return "-" if fraction is None else f"{fraction:+.1%}"
+
+
+# ``--step-by-step``: a session that somebody else's program walks through, by lines of stdin and stdout.
+#
+# Before each stage stdout gets one JSON object on a line, and the session waits for a line of stdin: ``go``
+# begins the stage, ``no`` declines an acceptance. Anything else, the end of the input too, leaves the session
+# open to ``--resume``. The last object says how it ended. What the stages found stands in the ledger.
+
+#: A longer line is no answer (chosen).
+_LONGEST_ANSWER = 1000
+
+
+@frozen
+class StepByStep:
+    """``root`` is the session's directory."""
+
+    output: Output
+    root: Path
+
+    def hold(self, stage: StageName, candidate: int) -> None:
+        """Raises ``KeyboardInterrupt`` unless the stage may begin."""
+        if self._asked({"waiting_for": stage, "candidate": candidate}) != "go":
+            raise KeyboardInterrupt
+
+    def approve(self, diff: str, evidence: str) -> bool:
+        """Whether a proven change is accepted. Raises ``KeyboardInterrupt`` where that stays open."""
+        answer = self._asked({"waiting_for": "accept", "diff": diff, "evidence": evidence})
+        if answer not in ("go", "no"):
+            raise KeyboardInterrupt
+        return answer == "go"
+
+    def ended(self, document: OptimizeDocument) -> None:
+        self._tell({"waiting_for": None, "optimize": document.model_dump(mode="json")})
+
+    def _asked(self, told: Mapping[str, object]) -> str:
+        self._tell(told)
+        return sys.stdin.readline(_LONGEST_ANSWER).strip()
+
+    def _tell(self, told: Mapping[str, object]) -> None:
+        line = json.dumps({**told, "session": str(self.root)}, ensure_ascii=False, allow_nan=False)
+        self.output.raw(harmless_json(encodable(line)) + "\n")
+        sys.stdout.flush()

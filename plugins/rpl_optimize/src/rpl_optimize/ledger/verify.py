@@ -51,7 +51,7 @@ from rpl_optimize.ledger.lines import (
 )
 from rpl_optimize.ledger.recorded_evidence import Plans, RecordedEvidence
 from rpl_optimize.measurement.gains import gains_of, rule_for
-from rpl_optimize.measurement.times import look_part, rule_of
+from rpl_optimize.measurement.measure import look_part, rule_of
 from rpl_optimize.measurement.verdict import judge, replayed_look, session_verdict
 
 #: Relative: other builds of numpy may round the last digits differently.

@@ -26,7 +26,7 @@ from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.values import frozen
 from rpl_optimize.build.binary_guards import binary_guards
 from rpl_optimize.contracts.optimize import GuardPart
-from rpl_optimize.interfaces.device_code import CodeComparison
+from rpl_optimize.interfaces.builder import CodeComparison
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.profile import ProfileDocument

@@ -27,16 +27,14 @@ from rpl_optimize.loop.binary_stage import (
     why_not_moved,
 )
 from rpl_optimize.measurement.gains import PADDINGS, is_wanted
-from rpl_optimize.measurement.measure import PairsAlone, measure_from
-from rpl_optimize.measurement.times import rule_of
+from rpl_optimize.measurement.measure import PairsAlone, measure_from, rule_of
 from rpl_optimize.measurement.verdict import find_against, find_against_alone, find_against_fresh, is_verified
 from rpl_optimize.session_layout import fresh
 
 if TYPE_CHECKING:
     from rpl_optimize.build.builders import BuiltProgram
     from rpl_optimize.ledger.recorded_evidence import Begun
-    from rpl_optimize.loop.baseline import Baseline
-    from rpl_optimize.loop.gains import Target
+    from rpl_optimize.loop.baseline import Baseline, Target
     from rpl_optimize.loop.measuring import MeasureStage, ModelStage
     from rpl_optimize.loop.proposing import Built
     from rpl_optimize.loop.request import OptimizeRequest, Tools

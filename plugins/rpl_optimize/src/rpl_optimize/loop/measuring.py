@@ -33,8 +33,14 @@ from rpl_optimize.measurement.gains import (
     noise_diagnostic,
     rule_for,
 )
-from rpl_optimize.measurement.measure import CandidateMeasurement, MeasureTools, measure_candidate, remeasure
-from rpl_optimize.measurement.times import rule_of, rule_part
+from rpl_optimize.measurement.measure import (
+    CandidateMeasurement,
+    MeasureTools,
+    measure_candidate,
+    remeasure,
+    rule_of,
+    rule_part,
+)
 from rpl_optimize.measurement.traffic import TrafficMeasurement, measure_traffic
 from rpl_optimize.session_layout import fresh
 

@@ -41,10 +41,10 @@ from rpl_optimize.contracts.ledger import (
 from rpl_optimize.contracts.optimize import EvidencePart, MeasurementPart, OptimizeDocument
 from rpl_optimize.ledger.lines import CONTRACTS, LedgerEntry, LedgerEvent, read_ledger
 from rpl_optimize.ledger.verify import alike, measurements_of
-from rpl_optimize.loop.gains import predicted_gain, rank_targets
+from rpl_optimize.loop.baseline import predicted_gain, rank_targets
 from rpl_optimize.loop.measuring import best_by_model
 from rpl_optimize.loop.state import Folding, LoopState, Resumed
-from rpl_optimize.measurement.times import times_of
+from rpl_optimize.measurement.measure import times_of
 from rpl_optimize.session_layout import DOCUMENT, LEDGER, ORIGINAL
 from rpl_optimize.transform import MAX_SOURCE_BYTES
 

@@ -26,18 +26,21 @@ from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
 from rpl_optimize.ledger.lines import read_ledger
 from rpl_optimize.ledger.recorded_evidence import Begun
 from rpl_optimize.loop.accept import is_changed, unified_diff, write_accepted
-from rpl_optimize.loop.baseline import Baseline, Confinement, build_baseline, profile_baseline
-from rpl_optimize.loop.binary_stage import KnownCode
-from rpl_optimize.loop.evaluate import Evaluation, Trial
-from rpl_optimize.loop.gains import (
+from rpl_optimize.loop.baseline import (
+    Baseline,
     CandidateGains,
+    Confinement,
     Target,
+    build_baseline,
     candidate_gains,
     ceiling_sentence,
     measured_facts,
+    profile_baseline,
     rank_targets,
     worthwhile,
 )
+from rpl_optimize.loop.binary_stage import KnownCode
+from rpl_optimize.loop.evaluate import Evaluation, Trial
 from rpl_optimize.loop.meaning import SessionMeaning
 from rpl_optimize.loop.measuring import MeasureStage, ModelStage, keep_best, run_to_run_cv, usual_run_s
 from rpl_optimize.loop.proposing import Built, ProposalStage, Proposed

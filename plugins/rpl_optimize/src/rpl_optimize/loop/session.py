@@ -31,9 +31,8 @@ from rpl_optimize.loop.accept import Written, digest
 from rpl_optimize.session_layout import DOCUMENT, ORIGINAL, REQUEST
 
 if TYPE_CHECKING:
-    from rpl_optimize.ledger.writer import Ledger
-    from rpl_optimize.loop.baseline import Baseline
-    from rpl_optimize.loop.gains import Target
+    from rpl_optimize.ledger.lines import Ledger
+    from rpl_optimize.loop.baseline import Baseline, Target
     from rpl_optimize.loop.proposing import Proposed
     from rpl_optimize.loop.request import OptimizeRequest
     from rpl_optimize.loop.state import Resumed

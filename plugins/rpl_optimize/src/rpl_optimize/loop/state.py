@@ -32,7 +32,7 @@ from rpl_optimize.ledger.lines import CONTRACTS, LedgerEntry, LedgerEvent, read_
 from rpl_optimize.ledger.recorded_evidence import Begun, RecordedEvidence
 from rpl_optimize.ledger.verify import verify_ledger
 from rpl_optimize.loop.accept import digest
-from rpl_optimize.loop.gains import Target, gains_of_fresh, measured_facts
+from rpl_optimize.loop.baseline import Target, gains_of_fresh, measured_facts
 from rpl_optimize.loop.proposing import Proposed
 from rpl_optimize.measurement.verdict import judge
 from rpl_optimize.session_layout import LEDGER, ORIGINAL, candidate_name, fresh

@@ -26,8 +26,7 @@ from rpl_optimize.session_layout import TRIED, fresh
 
 if TYPE_CHECKING:
     from rpl_optimize.build.builders import BuiltProgram
-    from rpl_optimize.loop.baseline import Baseline
-    from rpl_optimize.loop.gains import Target
+    from rpl_optimize.loop.baseline import Baseline, Target
     from rpl_optimize.loop.measuring import ModelStage
     from rpl_optimize.loop.proposing import ProposalStage
     from rpl_optimize.loop.request import OptimizeRequest, Tools

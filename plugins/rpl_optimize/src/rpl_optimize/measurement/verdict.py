@@ -40,7 +40,7 @@ from rpl_optimize.measurement.gains import (
     modes_sentence,
     placement_sentence,
 )
-from rpl_optimize.measurement.times import rule_of
+from rpl_optimize.measurement.measure import rule_of
 
 #: Without this time of the application there is no gate on regressions of the whole.
 _LEAST_GUARD = Kind.MAKESPAN.value

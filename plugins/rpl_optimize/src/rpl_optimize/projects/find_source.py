@@ -12,7 +12,7 @@ from rpl_codeobject.reading.read import read_code_objects
 from rpl_core.errors import RplError, UsageError
 from rpl_core.text import printable
 from rpl_core.values import frozen
-from rpl_optimize.build.compile_database import find_database, read_database
+from rpl_optimize.build.build_run import find_database, read_database
 from rpl_optimize.running.program_word import find_program
 
 #: A source written by people; anything longer is not read (chosen).

@@ -20,8 +20,14 @@ from rpl_core.process.runner import require_program
 from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.text import masked_words
 from rpl_core.values import frozen
-from rpl_optimize.build.build_run import MARKER, BuildRun, StepFailedError, TextBuilder, build_environment
-from rpl_optimize.build.compile_database import Entry
+from rpl_optimize.build.build_run import (
+    MARKER,
+    BuildRun,
+    Entry,
+    StepFailedError,
+    TextBuilder,
+    build_environment,
+)
 from rpl_optimize.build.host_code import HostComparison, including, watching
 from rpl_optimize.build.systems import OUTPUT, SOURCE, given_words
 from rpl_optimize.interfaces.builder import (

@@ -12,7 +12,7 @@ from rpl_core.errors import RplError, UsageError
 from rpl_core.files import parse_json, read_regular
 from rpl_core.process.runner import require_program
 from rpl_core.values import frozen
-from rpl_optimize.build.compile_database import NAME, Entry, find_database, read_database
+from rpl_optimize.build.build_run import NAME, Entry, find_database, read_database
 from rpl_optimize.build.systems import is_header
 from rpl_optimize.interfaces.builder import Builder, BuildRequest, BuildSystem
 from rpl_optimize.projects.project_build import enclosing_tree, program_place, project_builder

@@ -1,4 +1,4 @@
 """Readers of recordings: rocpd and RPD databases, CSV sets, JSON, rocprofiler-compute folders.
 
-``catalog.all_readers`` gives them all; the modules are imported only when one is asked for.
+``catalog`` holds the readers with what they claim; the other modules know the contents, format by format.
 """

@@ -22,6 +22,29 @@ As with hipcc, device code holds an id of the source's path and the options, the
 
 from __future__ import annotations
 
-from rpl_testkit.hipcc_standin.install import install_hipcc, standin_places
+import os
+import shlex
+import sys
+from pathlib import Path
 
-__all__ = ["install_hipcc", "standin_places"]
+from rpl_testkit.hipcc_standin.main import KEPT_VARIABLE
+from rpl_testkit.launchers import python_program, write_launcher
+
+
+def install_hipcc(directory: Path) -> Path:
+    """Write an executable ``hipcc`` into ``directory`` (created if absent) and return its path."""
+    kept = f"{KEPT_VARIABLE}={shlex.quote(str(directory.absolute()))}"
+    note = "Synthetic stand-in, not the compiler driver of ROCm."
+    words = python_program("rpl_testkit.hipcc_standin.main", "main(sys.argv[1:])")
+    return write_launcher(directory / "hipcc", note, f"{kept} exec {shlex.join(words)}")
+
+
+def standin_places() -> str:
+    """What the stand-in needs to read, for the variable ``RPL_SANDBOX_READ``: Python and these packages."""
+    import rpl_codeobject
+    import rpl_core
+
+    interpreter = (sys.prefix, sys.base_prefix, str(Path(sys.executable).resolve().parents[1]))
+    files = (__file__, rpl_codeobject.__file__, rpl_core.__file__)
+    packages = (str(Path(file).resolve().parents[1]) for file in files if file is not None)
+    return os.pathsep.join((*interpreter, str(Path(__file__).resolve().parents[2]), *packages))

@@ -27,7 +27,7 @@ from rpl_testkit.rocpd_writer.rows import (
     StreamedCounterRow,
     StreamRow,
 )
-from rpl_testkit.rocpd_writer.schema.tables import SCHEMA_VERSIONS
+from rpl_testkit.rocpd_writer.tables import SCHEMA_VERSIONS
 from rpl_testkit.rocpd_writer.writer import guid_from_seed, write_rocpd
 
 __all__ = [

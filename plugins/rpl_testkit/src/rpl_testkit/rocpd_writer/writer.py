@@ -11,21 +11,33 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import RplError, UsageError
 from rpl_core.model.metric import ORIGIN_MARK, SYNTHETIC_COMMAND_MARK
-from rpl_testkit.rocpd_writer.insert_info import Events, Strings, TableInsert, write_info
-from rpl_testkit.rocpd_writer.insert_work import CounterInsert, WorkInsert
+from rpl_testkit.rocpd_writer.inserts import (
+    CounterInsert,
+    Events,
+    Strings,
+    TableInsert,
+    WorkInsert,
+    write_info,
+)
 from rpl_testkit.rocpd_writer.rows import RocpdContents
-from rpl_testkit.rocpd_writer.schema.tables import (
+from rpl_testkit.rocpd_writer.tables import (
     create_plain_view,
     create_table,
     patch_level,
     recorded_version,
     tables_at,
 )
-from rpl_testkit.rocpd_writer.schema.views import INFO_VIEWS, SUMMARY_VIEWS, create_view
-from rpl_testkit.rocpd_writer.schema.views_of_work import REGION_VIEWS, WORK_VIEWS, counter_views
+from rpl_testkit.rocpd_writer.views import (
+    INFO_VIEWS,
+    REGION_VIEWS,
+    SUMMARY_VIEWS,
+    WORK_VIEWS,
+    counter_views,
+    create_view,
+)
 
 if TYPE_CHECKING:
-    from rpl_testkit.rocpd_writer.schema.views import SqlView, View
+    from rpl_testkit.rocpd_writer.views import SqlView, View
 
 
 def guid_from_seed(seed: str | int) -> str:

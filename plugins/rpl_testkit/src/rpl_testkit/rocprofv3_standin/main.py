@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rpl_core.values import frozen
 from rpl_testkit.rocpd_writer.rows import RocpdContents
 from rpl_testkit.rocprofv3_standin import messages
-from rpl_testkit.rocprofv3_standin.application.application_run import (
+from rpl_testkit.rocprofv3_standin.application_run import (
     ApplicationRun,
     active_misbehaviours,
     die_by,
@@ -21,28 +21,36 @@ from rpl_testkit.rocprofv3_standin.application.application_run import (
     run_application,
     run_seed,
 )
-from rpl_testkit.rocprofv3_standin.application.scenario import (
-    Scenario,
-    ScenarioError,
-    load_scenario,
-    record_processes,
+from rpl_testkit.rocprofv3_standin.command_line import (
+    EmulatedRocm,
+    InputFileError,
+    emulated_rocm,
+    parse_command_line,
 )
-from rpl_testkit.rocprofv3_standin.emulated_rocm import EmulatedRocm, emulated_rocm
-from rpl_testkit.rocprofv3_standin.outputs.result_files import (
+from rpl_testkit.rocprofv3_standin.passes import (
+    Pass,
+    PcSamplingError,
+    ReplayError,
+    overfull_blocks,
+    plan_passes,
+)
+from rpl_testkit.rocprofv3_standin.result_files import (
     DiskFullError,
     NameKeys,
     NotEmulatedError,
     write_outputs,
 )
-from rpl_testkit.rocprofv3_standin.request.arguments import InputFileError, parse_command_line
-from rpl_testkit.rocprofv3_standin.request.passes import Pass, overfull_blocks, plan_passes
-from rpl_testkit.rocprofv3_standin.request.pc_sampling import PcSamplingError
-from rpl_testkit.rocprofv3_standin.request.replay import ReplayError
-from rpl_testkit.synthetic_recording.counters import available_counters
-from rpl_testkit.synthetic_recording.mi300x_agents import GPU_AGENT
+from rpl_testkit.rocprofv3_standin.scenario import (
+    Scenario,
+    ScenarioError,
+    load_scenario,
+    record_processes,
+    with_timing_model,
+)
+from rpl_testkit.synthetic_recording.mi300x import GPU_AGENT, available_counters
 
 if TYPE_CHECKING:
-    from rpl_testkit.rocprofv3_standin.outputs.pc_samples import PcSampleSet
+    from rpl_testkit.rocprofv3_standin.pc_samples import PcSampleSet
 
 
 @frozen
@@ -90,7 +98,7 @@ def profile_pass(one: Pass, session: Session) -> int:
 
 
 def _decoder_missing(one: Pass, session: Session) -> str | None:
-    from rpl_testkit.rocprofv3_standin.outputs.thread_trace import decoder_missing
+    from rpl_testkit.rocprofv3_standin.thread_trace import decoder_missing
 
     return decoder_missing(one.options, session.environment)
 
@@ -99,8 +107,6 @@ def _scenario(session: Session) -> Scenario:
     """What this run of the application does; a declared timing model counts it."""
     if not session.environment.get("RPL_STANDIN_TIMING_MODEL"):
         return session.scenario
-    from rpl_testkit.rocprofv3_standin.application.timing_model import with_timing_model
-
     return with_timing_model(session.scenario, session.environment, session.application)
 
 
@@ -135,7 +141,7 @@ def _misbehave(failures: Mapping[str, str]) -> None:
 def _samples(contents: RocpdContents, one: Pass, scenario: Scenario, seed: str) -> PcSampleSet | None:
     if one.pc_sampling is None:
         return None
-    from rpl_testkit.rocprofv3_standin.outputs.pc_samples import sample_application
+    from rpl_testkit.rocprofv3_standin.pc_samples import sample_application
 
     return sample_application(contents, scenario.application, one.pc_sampling, seed)
 
@@ -157,13 +163,13 @@ def _write(
             pid = contents.process.pid
             keys = NameKeys.of_process(pid, ids, session.application, session.environment, launched)
             if len(one.groups) > 1:
-                from rpl_testkit.rocprofv3_standin.application.counter_groups import in_groups
+                from rpl_testkit.rocprofv3_standin.result_files import in_groups
 
                 contents = in_groups(contents, one, failures, log)
             samples = _samples(contents, one, scenario, seed)
             write_outputs(contents, one, keys, session.release, log, failures, samples)
             if one.thread_trace:
-                from rpl_testkit.rocprofv3_standin.outputs.thread_trace import write_thread_traces
+                from rpl_testkit.rocprofv3_standin.thread_trace import write_thread_traces
 
                 write_thread_traces(contents, one, keys, session.environment, log, failures)
     except NotEmulatedError as error:
@@ -207,7 +213,7 @@ def _answer(
     if options.get("pid"):
         return messages.fatal_error("attaching to a process is not part of rpl's stand-in")
     if options.get("list_avail"):
-        from rpl_testkit.rocprofv3_standin.request.passes import list_available
+        from rpl_testkit.rocprofv3_standin.passes import list_available
 
         print(list_available())
         if not application:

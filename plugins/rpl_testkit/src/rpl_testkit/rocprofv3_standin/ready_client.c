@@ -1,4 +1,4 @@
-// A rocprofv3 that starts at once: hands its command line to a stand-in that is kept ready (ready_server.py)
+// A rocprofv3 that starts at once: hands its command line to a stand-in that is kept ready (ready.py)
 // and ends as that ended. Without one it becomes the usual stand-in. Compiled with SOCKET and USUAL.
 #include <errno.h>
 #include <signal.h>

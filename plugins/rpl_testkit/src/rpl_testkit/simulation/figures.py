@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
-from rpl_testkit.simulation.program import FUNCTIONS
+from rpl_testkit.simulation.runtime import FUNCTIONS
 
 if TYPE_CHECKING:
     from rpl_testkit.programs import RecordedCall

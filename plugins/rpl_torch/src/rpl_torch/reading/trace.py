@@ -33,12 +33,12 @@ from rpl_core.model.trace import (
 from rpl_core.text import shorten
 from rpl_rocprofv3.hip_api import hip_meanings
 from rpl_rocprofv3.readers.columns import Geometry, display_name, positions, taken
-from rpl_rocprofv3.readers.findings import Findings
 from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled, origin_of
 from rpl_rocprofv3.readers.trace.tables import (
     LATEST_NS,
     CopyRows,
     DispatchRows,
+    Findings,
     no_arguments,
     ordered_api_calls,
 )

@@ -15,16 +15,16 @@ from rpl_core.model.trace import NOT_RECORDED, Agent, HostRange, Kernel
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns import Geometry, display_name, distinct_rows, flat_geometry, positions
 from rpl_rocprofv3.readers.csv.tables import open_text, read_columns
-from rpl_rocprofv3.readers.trace.agents import agent_from_facts, whole_number
+from rpl_rocprofv3.readers.trace.parts import agent_from_facts, whole_number
 from rpl_rocprofv3.readers.trace.tables import (
     CopyRows,
     CounterRows,
     DispatchRows,
     direction_name,
     no_arguments,
+    only_first_pass,
     ordered_api_calls,
 )
-from rpl_rocprofv3.readers.workload.tables import only_first_pass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from rpl_core.model.trace import ApiCalls, Int32Column, Int64Column
     from rpl_rocprofv3.readers.csv.tables import CsvColumns, TextColumn
-    from rpl_rocprofv3.readers.findings import Findings
+    from rpl_rocprofv3.readers.trace.tables import Findings
 
 # What reading a CSV table noticed, as diagnostics. Shared by all CSV formats.
 

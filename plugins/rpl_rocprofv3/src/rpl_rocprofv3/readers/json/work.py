@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import ApiCalls, Int64Column
-    from rpl_rocprofv3.readers.findings import Findings
     from rpl_rocprofv3.readers.json.trace import JsonInfo
+    from rpl_rocprofv3.readers.trace.tables import Findings
 
 # Rows of numbers that grow record by record, and become columns at the end.
 

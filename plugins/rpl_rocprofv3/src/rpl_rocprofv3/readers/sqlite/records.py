@@ -6,13 +6,14 @@ to the last wanted column, which holds for tables whose long texts come last, as
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rpl_rocprofv3.readers.columns import few_groups
-from rpl_rocprofv3.readers.sqlite.leaves import PADDING, UnsupportedLayoutError
-from rpl_rocprofv3.readers.sqlite.record_values import NULL, WIDTHS, floats, integers, scattered, shared_kind
+from rpl_core.model.trace import NOT_RECORDED, distinct_values
+from rpl_core.values import frozen
+from rpl_rocprofv3.readers.columns import few_groups, is_constant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,12 +21,184 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import Int64Column
+
+    Bytes = NDArray[np.uint8]
+    Rows = slice | Int64Column
     from rpl_rocprofv3.readers.columns import IntegerColumn
-    from rpl_rocprofv3.readers.sqlite.record_values import Bytes, ColumnBatch, Rows
 
-__all__ = ["Records"]
+# The leaf pages of a table B-tree, found through its interior pages.
+#
+# Layout: https://www.sqlite.org/fileformat2.html, section 1.6. Anything unexpected ends the walk with
+# ``UnsupportedLayoutError``; the caller then reads through SQLite.
 
-_LEAF = 13
+_INTERIOR, _LEAF = 5, 13
+_INTERIOR_HEADER = 12
+#: Levels of a tree that SQLite itself follows (BTCURSOR_MAX_DEPTH).
+_DEEPEST = 20
+# What is computed of a batch at a time should stay in the caches of a core (1 to 4 MiB measured alike).
+_BATCH_BYTES = 2 << 20
+
+
+#: Bytes behind the last page of a batch that can be read, so that windows may begin at any byte of it.
+PADDING = 256
+
+
+class UnsupportedLayoutError(Exception):
+    """The table holds something that only SQLite itself should interpret."""
+
+
+class PageFile:
+    """Read access to the pages of a database file that nobody writes."""
+
+    def __init__(self, descriptor: int, page_bytes: int) -> None:
+        self._descriptor = descriptor
+        self.page_bytes = page_bytes
+        self.page_count = os.fstat(descriptor).st_size // page_bytes
+
+    def leaves(self, root: int) -> Int64Column:
+        """Page numbers of all leaves below ``root``, in row order."""
+        level = np.array([root], np.int64)
+        for _ in range(_DEEPEST):
+            if not len(level) or level.min() < 1 or level.max() > self.page_count:
+                break
+            if len(distinct_values(level)) < len(level):
+                break  # every page of a tree has one parent
+            if self._page(int(level[0]))[0] == _LEAF:
+                return level
+            level = np.concatenate([self._children(int(page)) for page in level])
+        raise UnsupportedLayoutError
+
+    def _page(self, number: int) -> NDArray[np.uint8]:
+        start = (number - 1) * self.page_bytes
+        page = np.frombuffer(os.pread(self._descriptor, self.page_bytes, start), np.uint8)
+        if len(page) != self.page_bytes:
+            raise UnsupportedLayoutError
+        return page
+
+    def _children(self, number: int) -> Int64Column:
+        page = self._page(number)
+        if page[0] != _INTERIOR:
+            raise UnsupportedLayoutError
+        cells = int(page[3:5].view(">u2")[0])
+        end = _INTERIOR_HEADER + 2 * cells
+        if end > self.page_bytes:
+            raise UnsupportedLayoutError
+        pointers = page[_INTERIOR_HEADER:end].view(">u2").astype(np.int64)
+        if len(pointers) and int(pointers.max()) + 4 > self.page_bytes:
+            raise UnsupportedLayoutError
+        children = page[pointers[:, None] + np.arange(4)].view(">u4").astype(np.int64).reshape(-1)
+        rightmost = page[8:12].view(">u4").astype(np.int64)
+        return np.concatenate([children, rightmost])
+
+    def batches(self, leaves: Int64Column) -> Iterator[tuple[NDArray[np.uint8], int]]:
+        """The bytes of the leaves, many pages at a time, with padding behind them, and how many pages.
+
+        One buffer serves all batches: take what is needed before asking for the next.
+        """
+        pages_per_batch = max(_BATCH_BYTES // self.page_bytes, 1)
+        buffer = np.zeros(min(pages_per_batch, len(leaves)) * self.page_bytes + PADDING, np.uint8)
+        for first in range(0, len(leaves), pages_per_batch):
+            pages = leaves[first : first + pages_per_batch]
+            self._gather(pages, buffer)
+            yield buffer[: len(pages) * self.page_bytes + PADDING], len(pages)
+
+    def _gather(self, pages: Int64Column, buffer: NDArray[np.uint8]) -> None:
+        size = self.page_bytes
+        breaks = np.flatnonzero(np.diff(pages) != 1) + 1
+        for begin, end in zip([0, *breaks.tolist()], [*breaks.tolist(), len(pages)], strict=True):
+            target = buffer[begin * size : end * size].data
+            if os.preadv(self._descriptor, [target], int(pages[begin] - 1) * size) != len(target):
+                raise UnsupportedLayoutError
+
+
+# Values out of the bytes of SQLite records: by one serial type that all share, or by the type of each.
+#
+# Serial types: https://www.sqlite.org/fileformat2.html, section 2.1.
+
+NULL = 0
+_REAL, _CONSTANT_0, _CONSTANT_1, _FIRST_TEXT = 7, 8, 9, 12
+_WIDEST_INT32 = 4
+_CONSTANTS = {NULL: NOT_RECORDED, _CONSTANT_0: 0, _CONSTANT_1: 1}
+#: Bytes of a value by its serial type; texts and blobs of up to 57 bytes fit one-byte serial types.
+WIDTHS = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0, *((t - 12) // 2 for t in range(12, 128))], np.int64)
+_IS_INT32 = np.isin(np.arange(128), (0, 1, 2, 3, 4, 8, 9))
+# How far a big-endian word is shifted right to leave the integer, sign extended.
+_SHIFTS = np.array([0, 56, 48, 40, 32, 16, 0, 0, *[0] * 120], np.int64)
+# By serial type: the number that begins at the value, and how far it is shifted right.
+_STORED = {1: (">i1", 0), 2: (">i2", 0), 3: (">i4", 8), 4: (">i4", 0), 5: (">i8", 16), 6: (">i8", 0)}
+
+
+@frozen(eq=False)
+class ColumnBatch:
+    """Values of one column in one batch: int32 or int64, or float64.
+
+    ``unreadable`` values are neither number nor NULL.
+    """
+
+    values: NDArray[Any]
+    unreadable: int
+
+
+def shared_kind(kind: int, windows: Bytes, offset: int, *, as_float: bool) -> ColumnBatch:
+    """Values of one serial type that begin at ``offset`` in each of ``windows``, shape (n, bytes)."""
+    _refuse_reserved(kind in (10, 11))
+    count, width = windows.shape
+    if kind == _REAL and as_float:
+        return ColumnBatch(np.ndarray((count,), ">f8", windows, offset, (width,)).astype(np.float64), 0)
+    if kind >= _FIRST_TEXT or kind == _REAL or (kind == NULL and as_float):
+        unknown = np.float64(np.nan) if as_float else np.int32(NOT_RECORDED)
+        return ColumnBatch(np.broadcast_to(unknown, count), count if kind != NULL else 0)
+    values: NDArray[Any]
+    if kind in _CONSTANTS:
+        values = np.broadcast_to(np.int32(_CONSTANTS[kind]), count)
+    else:
+        number, shift = _STORED[kind]
+        stored = np.ndarray((count,), number, windows, offset, (width,))
+        values = stored.astype(np.int32 if kind <= _WIDEST_INT32 else np.int64)
+        values >>= shift
+    return ColumnBatch(values.astype(np.float64) if as_float else values, 0)
+
+
+def scattered(size: int, parts: Sequence[tuple[Rows, ColumnBatch]]) -> ColumnBatch:
+    """One column of ``size`` rows out of parts that hold some of them each."""
+    unreadable = sum(batch.unreadable for _, batch in parts)
+    columns = [batch.values for _, batch in parts]
+    first = columns[0]
+    if all(is_constant(column) and column[0] == first[0] for column in columns):
+        return ColumnBatch(np.broadcast_to(first[0], size), unreadable)
+    values = np.empty(size, np.result_type(*columns))
+    for rows, batch in parts:
+        values[rows] = batch.values
+    return ColumnBatch(values, unreadable)
+
+
+def integers(types: Bytes, words: Int64Column) -> ColumnBatch:
+    """Values of any serial types, given the eight bytes that begin at each as big-endian numbers."""
+    _refuse_reserved(bool(((types == 10) | (types == 11)).any()))
+    values = words >> _SHIFTS[types]
+    if bool(_IS_INT32[types].all()):
+        values = values.astype(np.int32)
+    values[types == _CONSTANT_0] = 0
+    values[types == _CONSTANT_1] = 1
+    other = (types == _REAL) | (types >= _FIRST_TEXT)
+    values[(types == NULL) | other] = NOT_RECORDED
+    return ColumnBatch(values, int(other.sum()))
+
+
+def floats(types: Bytes, words: Int64Column) -> ColumnBatch:
+    """The same as float64, NaN where there is no number."""
+    whole = integers(types, words)
+    values = np.where(types == _REAL, words.view(np.float64), whole.values.astype(np.float64))
+    text = types >= _FIRST_TEXT
+    values[(types == NULL) | text] = np.nan
+    return ColumnBatch(values, int(text.sum()))
+
+
+def _refuse_reserved(found: bool) -> None:
+    if found:
+        raise UnsupportedLayoutError  # never in a file that SQLite wrote
+
+
 _LEAF_HEADER = 8
 _LONGEST_VARINT = 8
 #: The largest byte that ends a varint, and so the largest serial type of one byte.
@@ -108,6 +281,13 @@ class Records:
         """
         words = self._words_at(cells, "<u8")
         ends = ~words & _HIGHEST_BITS
+        if len(ends) and not (ends ^ ends[0]).any():
+            # As a rule: the rows of a batch are of some size, and their numbers of as many digits.
+            lengths = _bytes_up_to_first(np.array([ends[0], ends[0] & (ends[0] - _ONE)]))
+            if lengths[1] < _LONGEST_VARINT:
+                size, both = lengths.tolist()
+                payload = _varints(words, np.broadcast_to(lengths[0], len(words)))
+                return payload, cells + size, cells + both
         rowid_at = cells + _bytes_up_to_first(ends)
         ends &= ends - _ONE
         if ends.all():
@@ -145,11 +325,11 @@ class Records:
         return headers
 
     def _keep(self, place: int, types: Sequence[int]) -> None:
-        wanted = np.zeros(256, np.bool_)
-        wanted[types] = True
-        rows = np.flatnonzero(wanted[self._headers[:, 1 + place]])
-        self._rowid_at, self._head = self._rowid_at[rows], self._head[rows]
-        self._headers = self._headers[rows]
+        stored = np.ascontiguousarray(self._headers[:, 1 + place])
+        # A few comparisons of bytes beat a look-up per row.
+        rows = np.flatnonzero(np.logical_or.reduce([stored == kind for kind in sorted(set(types))]))
+        self._rowid_at, self._head = self._rowid_at.take(rows), self._head.take(rows)
+        self._headers = self._headers.take(rows, axis=0)
 
     def _shared_types(self, column_count: int) -> list[int | None]:
         """Of each column the serial type that all rows share, or None."""

@@ -11,19 +11,54 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from rpl_core.model.diagnostic import Severity
+from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, ApiCalls, Copies, CounterValues, Dispatches
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns import distinct_shapes, typed_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import Float64Column, Int32Column, Int64Column, LaunchShapes, UInt64Column
     from rpl_rocprofv3.readers.columns import Geometry
-    from rpl_rocprofv3.readers.findings import Findings
+
+# What a reader noticed about an input. A finding with count zero is no finding, so that checks can be
+# written without an ``if``.
+
+
+class Findings:
+    """Diagnostics about one file, in the order in which they were found."""
+
+    def __init__(self, where: Path) -> None:
+        self._where = where.name
+        self._found: list[Diagnostic] = []
+
+    def add(
+        self,
+        code: str,
+        count: int,
+        one: str,
+        several: str,
+        *,
+        severity: Severity = Severity.WARNING,
+        cause: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        """Record a fact that continues the number ``count``, of ``one`` or of ``several``, unless it is 0."""
+        if count:
+            self._found.append(
+                Diagnostic(
+                    code, counted(count, one, several), severity, cause, remedy, self._where, int(count)
+                )
+            )
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        return tuple(self._found)
+
 
 # Dispatch columns as read from a file to the ordered ``Dispatches`` of a trace.
 #
@@ -306,6 +341,29 @@ def _check_row_counts(
         f"(dispatch, counter) pairs have fewer instance rows than others: {', '.join(affected[:5])}",
         cause="readings were lost, or dispatches ran on GPUs with different partitions",
         remedy="collect the counters again before trusting their sums",
+    )
+
+
+def only_first_pass(rows: CounterRows, begin_ns: Int64Column, findings: Findings) -> CounterRows:
+    """Without the readings of counters that a later pass read again; adding them up would double them."""
+    assert rows.instance is not None  # callers know the instance
+    order = np.lexsort((begin_ns, rows.instance, rows.counter, rows.dispatch))
+    keys = (rows.dispatch[order], rows.counter[order], rows.instance[order])
+    new = np.ones(len(order), np.bool_)
+    if len(order):
+        new[1:] = np.logical_or.reduce([np.diff(key) != 0 for key in keys])
+    first_begin = begin_ns[order][np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))]
+    again = begin_ns[order] != first_begin
+    findings.add(
+        "counter.read_again",
+        int(again.sum()),
+        "counter reading repeats a counter that an earlier pass read for the same dispatch; the first counts",
+        "counter readings repeat a counter that an earlier pass read for the same dispatch; the first counts",
+        severity=Severity.INFO,
+    )
+    kept = np.sort(order[~again])
+    return CounterRows(
+        rows.dispatch[kept], rows.counter[kept], rows.value[kept], rows.duration_ns[kept], rows.instance[kept]
     )
 
 

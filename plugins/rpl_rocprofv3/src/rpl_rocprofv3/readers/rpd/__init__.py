@@ -1,1 +1,0 @@
-"""RPD databases of rocmProfileData (schema 2)."""

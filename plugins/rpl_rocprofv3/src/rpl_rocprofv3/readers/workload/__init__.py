@@ -1,1 +1,0 @@
-"""Folders of rocprofiler-compute: tables of counters, one row per dispatch or per reading."""

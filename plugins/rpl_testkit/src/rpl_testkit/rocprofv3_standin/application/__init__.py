@@ -1,1 +1,0 @@
-"""The application that runs, and what the GPU is supposed to have done meanwhile."""

@@ -1,1 +1,0 @@
-"""The files that rocprofv3 leaves, by format."""
