@@ -29,6 +29,7 @@ __all__ = ["covering_tests", "functions_of", "map_tests"]
 
 #: What every importer of a module runs.
 _AT_IMPORT = ""
+_STARTS = ("subprocess.Popen", "os.posix_spawn", "os.fork", "os.exec")
 _KINDS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: Test -> its processor seconds, and path -> the functions that it runs.
 Covered = dict[str, dict[str, Any]]
@@ -37,11 +38,12 @@ Covered = dict[str, dict[str, Any]]
 def covering_tests(mutant: Mutant, files: Iterable[str], kept: Path) -> list[str]:
     """The tests that run the function of ``mutant``, the cheapest first, then the files that are not mapped.
 
-    ``files`` are in order of likelihood. Constants of a module count as run by all that run any of it.
+    ``files`` are in order of likelihood. Constants of a module count as run by all that run any of it. What
+    the processes that a test starts run is not known, so tests that start some come behind the others.
     """
     names = functions_of(mutant.path, (ROOT / mutant.path).read_text(encoding="utf-8"))
     function = names.get(mutant.line, _AT_IMPORT)
-    found: list[tuple[float, str]] = []
+    found: list[tuple[bool, float, str]] = []
     unknown = []
     for file in files:
         covered = _read(_place(kept, file))
@@ -50,9 +52,10 @@ def covering_tests(mutant: Mutant, files: Iterable[str], kept: Path) -> list[str
             continue
         for test, part in covered.items():
             run = part["functions"].get(mutant.path, ())
-            if function in run or (function == _AT_IMPORT and run):
-                found.append((part["seconds"], test))
-    return [*(test for _, test in sorted(found)), *unknown]
+            runs_it = function in run or (function == _AT_IMPORT and bool(run))
+            if runs_it or part.get("starts_processes"):
+                found.append((not runs_it, part["seconds"], test))
+    return [*(test for *_, test in sorted(found)), *unknown]
 
 
 def functions_of(path: str, source: str) -> dict[int, str]:
@@ -108,6 +111,7 @@ def _map_one(file: str, place: Path) -> None:
         sources = [str(path) for path in (ROOT / "rpl_core", *ROOT.glob("plugins/*/src"))]
         measured = coverage.Coverage(data_file=None, config_file=False, source=sources)
         seconds = _Seconds(measured)
+        sys.addaudithook(seconds.heard)
         sys.argv = ["pytest"]
         options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not long", "--tb=line"]
         # Modules that were imported before are not measured at import, which nobody asks for.
@@ -117,7 +121,7 @@ def _map_one(file: str, place: Path) -> None:
         measured.stop()
         if code in (0, 5):
             fresh = place.with_suffix(".new")
-            fresh.write_text(json.dumps(_covered(measured, seconds.of)), encoding="utf-8")
+            fresh.write_text(json.dumps(_covered(measured, seconds)), encoding="utf-8")
             fresh.replace(place)
             code = 0
     except BaseException:  # noqa: BLE001
@@ -129,18 +133,24 @@ def _map_one(file: str, place: Path) -> None:
 
 
 class _Seconds:
-    """Tells coverage.py which test runs, and keeps the processor seconds of each."""
+    """Tells coverage.py which test runs; keeps the processor seconds of each, and which start processes."""
 
     def __init__(self, measured: Any) -> None:
         self.of: dict[str, float] = {}
-        self._measured, self._since = measured, 0.0
+        self.starting: set[str] = set()
+        self._measured, self._since, self._test = measured, 0.0, ""
+
+    def heard(self, event: str, _arguments: tuple[object, ...]) -> None:
+        if event in _STARTS and self._test:
+            self.starting.add(self._test)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self._since = spent_s()
+        self._since, self._test = spent_s(), nodeid
         self._measured.switch_context(nodeid)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self.of[nodeid] = round(spent_s() - self._since, 3)
+        self._test = ""
         self._measured.switch_context("")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -148,8 +158,8 @@ class _Seconds:
             raise RuntimeError(f"{report.nodeid} can't be collected")
 
 
-def _covered(measured: Any, seconds: dict[str, float]) -> Covered:
-    ran: dict[str, dict[str, set[str]]] = {test: defaultdict(set) for test in seconds}
+def _covered(measured: Any, seconds: _Seconds) -> Covered:
+    ran: dict[str, dict[str, set[str]]] = {test: defaultdict(set) for test in seconds.of}
     data = measured.get_data()
     for full in data.measured_files():
         path = Path(full).relative_to(ROOT).as_posix()
@@ -158,6 +168,10 @@ def _covered(measured: Any, seconds: dict[str, float]) -> Covered:
             for test in set(tests) & set(ran):
                 ran[test][path].add(names.get(line, _AT_IMPORT))
     return {
-        test: {"seconds": seconds[test], "functions": {path: sorted(names) for path, names in found.items()}}
+        test: {
+            "seconds": seconds.of[test],
+            "starts_processes": test in seconds.starting,
+            "functions": {path: sorted(names) for path, names in found.items()},
+        }
         for test, found in ran.items()
     }

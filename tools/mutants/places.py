@@ -9,11 +9,12 @@ import ast
 import difflib
 import random
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import attrs
 
-__all__ = ["ROOT", "Mutant", "area_of", "draw", "mutated"]
+__all__ = ["ROOT", "Mutant", "area_of", "areas_by_lines", "draw", "mutated"]
 
 ROOT = Path(__file__).resolve().parents[2]
 #: The tests' own tool, and texts that a build writes: no program of a user runs them.
@@ -52,9 +53,9 @@ def draw(seed: int, count: int) -> list[Mutant]:
     from cosmic_ray.plugins import get_operator
 
     rng = random.Random(seed)
-    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in _files()}
+    lines = _lines()
     drawn: dict[tuple[str, tuple[str, ...], int], Mutant] = {}
-    for area, quota in _quotas(lines, count).items():
+    for area, quota in _quotas(areas_by_lines(), count).items():
         files = [path for path in lines if area_of(path) == area]
         wanted = len(drawn) + quota
         while len(drawn) < wanted:
@@ -77,11 +78,21 @@ def area_of(path: Path) -> str:
     return parts[1] if parts[0] == "plugins" else parts[0]
 
 
-def _quotas(lines: dict[Path, int], count: int) -> dict[str, int]:
-    """``count`` over the areas in proportion to their lines; what is left goes to the largest remainders."""
+def areas_by_lines() -> dict[str, int]:
+    """The lines of each area, of which its share of a draw comes."""
     sizes: dict[str, int] = defaultdict(int)
-    for path, size in lines.items():
-        sizes[area_of(path)] += size
+    for path, lines in _lines().items():
+        sizes[area_of(path)] += lines
+    return sizes
+
+
+@cache
+def _lines() -> dict[Path, int]:
+    return {path: len(path.read_text(encoding="utf-8").splitlines()) for path in _files()}
+
+
+def _quotas(sizes: dict[str, int], count: int) -> dict[str, int]:
+    """``count`` over the areas in proportion to their lines; what is left goes to the largest remainders."""
     shares = {area: count * size / sum(sizes.values()) for area, size in sizes.items()}
     quotas = {area: int(share) for area, share in shares.items()}
     behind = sorted(shares, key=lambda area: (quotas[area] - shares[area], area))

@@ -34,7 +34,7 @@ from typing import Any
 
 import attrs
 from covering import covering_tests, map_tests
-from places import ROOT, Mutant, area_of, draw, mutated
+from places import ROOT, Mutant, area_of, areas_by_lines, draw, mutated
 
 RUNS = Path(__file__).resolve().parent / "runs"
 SCRATCH = ROOT / "build" / "mutants"
@@ -113,7 +113,9 @@ def _map(limit: int) -> int:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     os.chdir(ROOT)
     trial.imported_before_forks()
-    folders = ("tests", *(path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("plugins/*/tests"))))
+    # Those of the areas of which a draw holds most come first, for a map that is stopped.
+    sizes = areas_by_lines()
+    folders = tuple(_own_tests(area) for area in sorted(sizes, key=lambda area: -sizes[area]))
     for _, (file, well) in zip(range(limit), map_tests(_test_files(folders), COVERED), strict=False):
         print(f"{'mapped' if well else 'not mapped, it fails'}: {file}", flush=True)
     return 0
@@ -131,10 +133,13 @@ def _text(path: str) -> str:
     return (ROOT / path).read_text(encoding="utf-8")
 
 
+def _own_tests(area: str) -> str:
+    return "tests" if area == "rpl_core" else f"plugins/{area}/tests"
+
+
 def tests_for(mutant: Mutant) -> list[str]:
     """The files of its folders by what of the mutant's names they hold, then by the words of their paths."""
     area = area_of(Path(mutant.path))
-    own = "tests" if area == "rpl_core" else f"plugins/{area}/tests"
     module = Path(mutant.path)
     names = {module.stem, *_around(mutant)} - {"", "__init__"}
     words = set(re.split(r"[/_.]", mutant.path)) - {"rpl", "src", "plugins", "py"}
@@ -143,7 +148,9 @@ def tests_for(mutant: Mutant) -> list[str]:
         held = sum(re.search(rf"\b{name}\b", _text(test)) is not None for name in names)
         return -held, -len(words & set(re.split(r"[/_.]", test)))
 
-    return sorted(_test_files((own, *FURTHER.get(area, ()))), key=lambda test: (*likely(test), test))
+    return sorted(
+        _test_files((_own_tests(area), *FURTHER.get(area, ()))), key=lambda test: (*likely(test), test)
+    )
 
 
 def _around(mutant: Mutant) -> set[str]:
@@ -171,7 +178,9 @@ def _try_all(path: Path, options: argparse.Namespace) -> None:
     SCRATCH.mkdir(parents=True, exist_ok=True)
     content = json.loads(path.read_text(encoding="utf-8"))
     key = "outcome" if options.step == "first" else "later"
-    waiting = [row for row in content["mutants"] if not row.get(key) and row["outcome"] != CAUGHT]
+    # Those that had no first run wait for it, whatever comes later.
+    due = (None,) if options.step == "first" else (SURVIVED, UNTESTED, DOUBTFUL)
+    waiting = [row for row in content["mutants"] if not row.get(key) and row["outcome"] in due]
     # At random, so that those of a run that is stopped are a sample of the list.
     waiting = random.Random(content["seed"]).sample(waiting, len(waiting))[: options.limit]
     trial.imported_before_forks()
@@ -200,14 +209,14 @@ def _one_ended(running: dict[int, _Trial], key: str) -> None:
     done = running.pop(child)
     code = os.waitstatus_to_exitcode(status)
     text = done.log.read_text(encoding="utf-8", errors="replace")
-    failed = [line for line in text.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    failed = re.search(r"^failed: (.+)$", text, re.MULTILINE)
     counted = re.search(r"^tests: (\d+)$", text, re.MULTILINE)
     # 1: a test failed, or could not be imported. A signal: the change made it loop or grow.
     known = {0: SURVIVED, 1: CAUGHT, 5: UNTESTED}
     done.row[key] = CAUGHT if code < 0 else known.get(code, f"broken {code}")
     done.row["seconds"] = round(time.monotonic() - done.since, 1)
     done.row["tests"] = int(counted[1]) if counted else None
-    done.row["caught_by"] = failed[0].split(" ", 2)[1] if failed and code == 1 else None
+    done.row["caught_by"] = failed[1] if failed and code == 1 else None
 
 
 def _doubt(content: dict[str, Any], key: str, budget_s: float) -> None:

@@ -1,7 +1,8 @@
 """One mutant and its tests in a process of its own: the change is made where Python loads the module.
 
 No file is changed, so trials can run beside each other in one checkout. The process is forked from one that
-has imported the libraries (never rpl) already, and a limit on CPU seconds ends what loops.
+has imported the libraries (never rpl) already, and a limit on CPU seconds ends what loops. Python processes
+that a test starts make the change too, as far as they get its environment (``children/sitecustomize.py``).
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType
 from typing import TYPE_CHECKING
+
+from children.sitecustomize import load_instead
 
 if TYPE_CHECKING:
     import pytest
@@ -27,6 +28,7 @@ _MOST_BYTES = 8 * 2**30
 #: Processor seconds beyond the budget after which a trial counts as one that does not end.
 _PATIENCE_S = 120
 _AT_A_TIME = 6
+_CHILDREN = Path(__file__).resolve().parent / "children"
 
 
 def imported_before_forks() -> None:
@@ -60,8 +62,9 @@ def start(path: Path, source: str | None, tests: Sequence[str], budget_s: float,
         most = int(budget_s) + _PATIENCE_S
         resource.setrlimit(resource.RLIMIT_CPU, (most, most + 5))
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
+        _for_children(path, source, log)
         if source is not None:
-            _load_instead(path, source)
+            load_instead(str(path), source)
         code = _run(tests, budget_s)
         sys.stdout.flush()
     except BaseException:  # noqa: BLE001
@@ -83,6 +86,8 @@ def _run(tests: Sequence[str], budget_s: float) -> int:
     for some in _few_files(tests):
         code = int(pytest.main([*options, *some], plugins=[count]))
         if count.failed or code not in (0, 2, 5):  # 2: asked to end, 5: no test for this leg
+            # The whole name, which may hold blanks.
+            print(f"\nfailed: {count.failed}")
             return 1
         if count.is_over():
             break
@@ -106,7 +111,7 @@ class _Count:
     """How many tests ran; asks for the end when the budget is spent."""
 
     def __init__(self, budget_s: float) -> None:
-        self.run, self.failed = 0, False
+        self.run, self.failed = 0, ""
         self._budget_s = budget_s
 
     def is_over(self) -> bool:
@@ -116,23 +121,24 @@ class _Count:
         self.run += 1
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.failed |= report.failed
+        self._look_at(report)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        self.failed |= report.failed
+        self._look_at(report)
+
+    def _look_at(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        if report.failed:
+            self.failed = self.failed or report.nodeid
 
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         if self.is_over():
             item.session.shouldstop = "the budget is spent"
 
 
-def _load_instead(path: Path, source: str) -> None:
-    read = SourceFileLoader.get_code
-
-    def get_code(self: SourceFileLoader, fullname: str) -> CodeType | None:
-        if os.path.realpath(self.path) == os.path.realpath(path):
-            # Compiled here, so that no cached byte code counts and none is written.
-            return compile(source, self.path, "exec", dont_inherit=True)
-        return read(self, fullname)
-
-    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+def _for_children(path: Path, source: str | None, log: Path) -> None:
+    """Without a change the environment is the same but for that: no test fails for what is in it."""
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_CHILDREN), os.environ.get("PYTHONPATH"))))
+    if source is not None:
+        changed = log.with_suffix(".py")
+        changed.write_text(source, encoding="utf-8")
+        os.environ["RPL_CHANGED_FILE"], os.environ["RPL_CHANGED_SOURCE"] = str(path), str(changed)

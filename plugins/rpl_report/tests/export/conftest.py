@@ -3,22 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-_RUN = "import sys; from rpl_core.cli import main; sys.argv[0] = 'rpl'; sys.exit(main())"
-
-
-@pytest.fixture(scope="session")
-def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run directory with one timing run."""
-    folder = tmp_path_factory.mktemp("demo") / "run"
-    command = [sys.executable, "-c", _RUN, "demo", "--runs", "1", "-o", str(folder)]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
-    return folder
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib.util import module_from_spec, spec_from_file_location
@@ -28,8 +27,6 @@ def _beside(name: str):
     return module
 
 
-_RUN = "import sys; from rpl_core.cli import main; sys.argv[0] = 'rpl'; sys.exit(main())"
-
 #: Names that try to leave every context they appear in.
 HOSTILE_NAMES = (
     "<script>window.hacked=1</script>",
@@ -50,20 +47,11 @@ HOSTILE_NAMES = (
 
 
 @pytest.fixture(scope="session")
-def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run directory of ``rpl demo``: kernels on three streams, counters, API calls."""
-    folder = tmp_path_factory.mktemp("demo") / "run"
-    command = [sys.executable, "-c", _RUN, "demo", "--runs", "1", "-o", str(folder)]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
-    return folder
-
-
-@pytest.fixture(scope="session")
 def demo_report(demo_run: Path) -> Path:
     """Its report."""
     target = demo_run.parent / "report.html"
-    command = [sys.executable, "-c", _RUN, "report", "--format", "html", "-o", str(target), str(demo_run)]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    with pytest.MonkeyPatch.context() as patch:
+        CommandLine(patch)("report", "--format", "html", "-o", target, demo_run).assert_ok()
     return target
 
 

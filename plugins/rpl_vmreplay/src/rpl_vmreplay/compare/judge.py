@@ -531,7 +531,7 @@ def _output_result(one: Measure, baseline: Baseline, contents: Sequence[bytes]) 
             needing = wrong & (apart <= one.bound)
             wrong &= ~needing
             if needing.any():
-                at = int((apart * needing).argmax())
+                at = int(needing.nonzero()[0][apart[needing].argmax()])
                 result = attrs.evolve(result, apart=float(apart[at]), allowed=float(one.bound[at]))
     beyond = wrong.nonzero()[0]
     if not len(beyond):

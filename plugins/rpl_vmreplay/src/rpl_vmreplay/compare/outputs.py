@@ -178,9 +178,11 @@ def numbers_of(kind: DataType, content: bytes) -> Any:
     """The elements as doubles, which hold all of them."""
     import numpy as np
 
-    if kind is DataType.BF16:
-        return (_bits(kind, content).astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
-    return np.frombuffer(content, np.dtype(f"<f{kind.size}")).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+        if kind is DataType.BF16:
+            wide = (_bits(kind, content).astype(np.uint32) << np.uint32(16)).view(np.float32)
+            return wide.astype(np.float64)
+        return np.frombuffer(content, np.dtype(f"<f{kind.size}")).astype(np.float64)
 
 
 def bytes_of(kind: DataType, numbers: Any) -> bytes:
