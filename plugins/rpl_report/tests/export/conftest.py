@@ -16,7 +16,7 @@ _RUN = "import sys; from rpl_core.cli import main; sys.argv[0] = 'rpl'; sys.exit
 def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run directory with one timing run."""
     folder = tmp_path_factory.mktemp("demo") / "run"
-    command = [sys.executable, "-c", _RUN, "demo", "--runs", "1", "-o", str(folder)]
+    command = [sys.executable, "-c", _RUN, "demo", "--recorded", "--runs", "1", "-o", str(folder)]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     return folder
 

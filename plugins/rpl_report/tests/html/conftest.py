@@ -51,9 +51,9 @@ HOSTILE_NAMES = (
 
 @pytest.fixture(scope="session")
 def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run directory of ``rpl demo``: kernels on three streams, counters, API calls."""
+    """The run directory of ``rpl demo --recorded``: kernels on three streams, counters, API calls."""
     folder = tmp_path_factory.mktemp("demo") / "run"
-    command = [sys.executable, "-c", _RUN, "demo", "--runs", "1", "-o", str(folder)]
+    command = [sys.executable, "-c", _RUN, "demo", "--recorded", "--runs", "1", "-o", str(folder)]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     return folder
 
