@@ -22,6 +22,7 @@ from pathlib import Path
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.files.atomic import write_atomic
 from rpl_core.files.bounded import open_regular
+from rpl_core.files.user_folders import config_folder
 
 #: Configuration files are written by hand; anything bigger is a mistake.
 MAX_FILE_BYTES = 1 << 18
@@ -140,12 +141,10 @@ def trust(path: Path, content: bytes) -> Path:
 
 def _record_of(path: Path) -> Path | None:
     """One file per path, so that two commands at once lose nothing."""
-    folder = os.environ.get("XDG_CONFIG_HOME", "")
-    try:
-        base = Path(folder) if os.path.isabs(folder) else Path.home() / ".config"  # noqa: PTH117
-    except RuntimeError:
+    folder = config_folder()
+    if folder is None:
         return None
-    return base / "rpl" / "trusted" / f"{hashlib.sha256(os.fsencode(_place(path))).hexdigest()}.json"
+    return folder / "trusted" / f"{hashlib.sha256(os.fsencode(_place(path))).hexdigest()}.json"
 
 
 def _binding(path: Path, content: bytes) -> dict[str, str]:
