@@ -22,7 +22,7 @@ import attrs
 import numpy as np
 from noise_shapes import REAL_KERNELS, SHAPES, Shape, real_runs, real_shapes
 
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_measure.sequential import new_first
 from rpl_optimize.contracts.optimize import PolicyPart
 from rpl_optimize.measurement.times import DecidedOnTimes, PairTimes

@@ -31,7 +31,7 @@ LIMITS = {"small": (12, 48, 1.0, None), "large": (774, 64, None, 300.0)}
 MEASURE = """
 import resource, sys, time
 from pathlib import Path
-from rpl_att.reduction.decoded_trace import read_decoded_trace
+from rpl_att.decoded_trace import read_decoded_trace
 from rpl_att.analysis.att_block import att_block
 block = att_block(read_decoded_trace(Path(sys.argv[1])), None)
 peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -38,8 +38,7 @@ import numpy as np
 
 from rpl_autotune.interfaces.strategy import Evaluated, Strategy, StrategyRequest, random_draws
 from rpl_autotune.recorded_space import RecordedSpace, read_recorded
-from rpl_autotune.regression.confidence import Trust, held_out
-from rpl_autotune.regression.model import TimeModel, training_of
+from rpl_autotune.regression import TimeModel, Trust, held_out, training_of
 from rpl_autotune.search.outcome import compare_times
 from rpl_autotune.space.read import space_of
 from rpl_autotune.strategies.optuna_sampler import OptunaStrategy

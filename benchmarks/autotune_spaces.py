@@ -18,7 +18,7 @@ from pathlib import Path
 from urllib.parse import quote
 from urllib.request import urlopen
 
-from rpl_core.files.atomic import write_atomic
+from rpl_core.files import write_atomic
 from rpl_core.values import frozen
 
 _RAW = "https://raw.githubusercontent.com/"

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rpl_codeobject.comparing import LaunchAssumption
-from rpl_codeobject.values import CodeObject
-from rpl_core.model.architecture import Architecture
+from rpl_codeobject.kernel_code import CodeObject
+from rpl_core.model.device import Architecture
 from rpl_core.values import frozen
 from rpl_gfx942.plugin import rpl_device_models
 from rpl_optimize.contracts.optimize import GuardPart

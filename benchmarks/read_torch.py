@@ -81,8 +81,7 @@ def fill(events: list[dict[str, Any]]) -> int:
 
 
 def with_rpl(path: Path) -> int:
-    from rpl_torch.reading.columns import EventColumns
-    from rpl_torch.reading.events import EventFile
+    from rpl_torch.reading.columns import EventColumns, EventFile
 
     columns = EventColumns()
     for piece in EventFile(path).pieces():
@@ -102,8 +101,7 @@ def with_msgspec(path: Path) -> int:
     """The whole file at once into the records that rpl decodes piece by piece."""
     import msgspec
 
-    from rpl_torch.reading.columns import EventColumns
-    from rpl_torch.reading.events import Event
+    from rpl_torch.reading.columns import Event, EventColumns
 
     document = msgspec.defstruct("Document", [("traceEvents", list[Event])])
     columns = EventColumns()

@@ -11,8 +11,8 @@ from rpl_core.errors import DeviceMismatchError, MissingError
 from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.trace import Agent
-from rpl_core.plugins.packages import missing_provider, provider_of
-from rpl_core.text.alike import did_you_mean
+from rpl_core.plugins.entry_points import missing_provider, provider_of
+from rpl_core.text import did_you_mean
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

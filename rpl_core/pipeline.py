@@ -11,24 +11,21 @@ import attrs
 
 from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.devices import ResolvedDevice, refuse_other_family, resolve_device, with_ceilings
-from rpl_core.documents.bundle import Documents
-from rpl_core.documents.drafts import diagnostic_drafts, provenance_doc
-from rpl_core.documents.make import check_all, draft_all
+from rpl_core.documents import Documents, check_all, diagnostic_drafts, draft_all, provenance_doc
 from rpl_core.errors import MissingError
 from rpl_core.ingest.load import load_recording
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.document import DocumentContext
 from rpl_core.interfaces.options import CommandOption, Options
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.model.soundness import protect
+from rpl_core.model.trace import protect
 from rpl_core.run_directory.analysed import mark_complete, mark_recorded, write_analysed
 from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.schedule import AnalysisResult, Step, analyze
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_core.model.architecture import Architecture
-    from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
+    from rpl_core.model.device import Architecture, ComputeCeiling, DeviceModel, MemoryCeiling
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Agent
     from rpl_core.plugins.host import PluginHost

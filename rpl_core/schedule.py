@@ -14,7 +14,7 @@ from rpl_core.interfaces.fact import AppFigure, Fact, Facts, KernelFigure
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.value_checks import value_violation
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 #: Kernels that a plugin may name though the recording doesn't (chosen).

@@ -28,8 +28,8 @@ import attrs
 from pydantic import BaseModel
 
 from rpl_core import RPL_API, hookspecs
+from rpl_core.plugins.catalog import KINDS, ContributionKind
 from rpl_core.plugins.discovery import SPECS_GROUP
-from rpl_core.plugins.kinds import KINDS, ContributionKind
 
 ROOT = Path(__file__).resolve().parent.parent
 HOOKS_PAGE = ROOT / "docs" / "plugins" / "hooks.md"

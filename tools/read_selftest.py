@@ -15,10 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_core.errors import RplError
-from rpl_core.exit_codes import ExitCode
-from rpl_core.text.safety import readable
-from rpl_selftest.archive import document_in, read_archive
+from rpl_core.errors import ExitCode, RplError
+from rpl_core.text import readable
+from rpl_selftest.kept import document_in, read_archive
 
 if TYPE_CHECKING:
     from rpl_selftest.contract import SelftestDocument

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rpl_core.files.atomic import write_atomic
+from rpl_core.files import write_atomic
 
 ROOT = Path(__file__).resolve().parent.parent
 NATIVE = ROOT / "native" / "isolate" / "capture"

@@ -9,12 +9,12 @@ import inspect
 import json
 from pathlib import Path
 
-from rpl_core.cli.schema import json_schema
-from rpl_core.documents.make import sections_of
-from rpl_core.files.atomic import write_atomic
+from rpl_core.cli.installation import json_schema
+from rpl_core.documents import sections_of
+from rpl_core.files import write_atomic
 from rpl_core.interfaces.document import DocumentContract, DocumentKind
+from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import create_host
-from rpl_core.plugins.selection import PluginSelection
 from rpl_testkit.document_shapes import document_shape
 
 SCHEMAS = Path(__file__).parent.parent / "docs" / "schemas"

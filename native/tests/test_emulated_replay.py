@@ -12,8 +12,8 @@ import pytest
 from rpl_emu.replay.replayer import EmulatedReplayer
 from rpl_optimize.interfaces.equivalence import EquivalenceOptions, EquivalenceRequest, EquivalenceVerdict
 from rpl_vmreplay.capture.folder import open_capture
-from rpl_vmreplay.compare.data_types import DataType
 from rpl_vmreplay.compare.judge import Allowance, Verdict, compare_code
+from rpl_vmreplay.compare.outputs import DataType
 from rpl_vmreplay.compare.pair import subjects_of
 from rpl_vmreplay.interfaces.replayer import MemoryRange, ReplayRequest
 

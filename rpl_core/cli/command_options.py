@@ -1,22 +1,160 @@
-"""Options of commands, the core's and those that plugins add: in the help, on the command line, as values."""
+"""Options of commands, each declared once: a command's own, those that commands share, those of plugins."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import attrs
 import click
 
-from rpl_core.cli.completion import completing, device_names, values_of
-from rpl_core.cli.declared_options import option
 from rpl_core.cli.session import session_of
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from click.shell_completion import CompletionItem
+
     from rpl_core.cli.session import Session
-    from rpl_core.interfaces.options import CommandOption, Options
+    from rpl_core.interfaces.options import CommandOption, Options, SettingKind
     from rpl_core.pipeline import AnalysisRequest
+
+# A command's own options, each declared once: as a field of the class that the command works with.
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+_KEY = "rpl.option"
+
+
+@frozen
+class DeclaredOption:
+    """``words`` are those of the command line; without any only a setting, or somebody's own flag, gives it.
+
+    ``parse`` makes the value of what click or the setting gave. ``kind`` is for settings that a plugin reads
+    from ``config``. ``details`` are click's.
+    """
+
+    words: tuple[str, ...]
+    setting: str | None
+    kind: SettingKind | None
+    parse: Callable[[Any], Any] | None
+    details: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Without dashes."""
+        return self.words[-1].partition("/")[0].lstrip("-")
+
+
+def option(
+    *words: str,
+    setting: str | None = None,
+    kind: SettingKind | None = None,
+    parse: Callable[[Any], Any] | None = None,
+    unsaid: Any = attrs.NOTHING,
+    **details: Any,
+) -> Any:
+    """A field that is an option. ``unsaid`` is its value in code that makes the class without a command."""
+    return attrs.field(default=unsaid, metadata={_KEY: DeclaredOption(words, setting, kind, parse, details)})
+
+
+def declared(cls: type[Any]) -> dict[str, DeclaredOption]:
+    """The options of a class by the names of its fields, in their order."""
+    return {field.name: field.metadata[_KEY] for field in attrs.fields(cls) if _KEY in field.metadata}
+
+
+def takes(*classes: type[Any]) -> Callable[[F], F]:
+    """Add the options of ``classes`` to a command, in their order."""
+
+    def decorate(command: F) -> F:
+        options = [pair for cls in classes for pair in declared(cls).items() if pair[1].words]
+        for name, declaration in reversed(options):
+            command = click.option(*declaration.words, name, **declaration.details)(command)
+        return command
+
+    return decorate
+
+
+def settled(cls: type[T], session: Session, flags: Mapping[str, Any], /, **others: Any) -> T:
+    """The class of a command's flags: flag, environment, file, default. ``others`` are its other fields.
+
+    Raises ``UsageError`` naming the origin of a value that can't be.
+    """
+    values = {}
+    for name, declaration in declared(cls).items():
+        value = flags[name] if declaration.words else flags.get(name)
+        if declaration.setting is not None:
+            value = session.setting(declaration.setting, value)
+        values[name] = value if declaration.parse is None else declaration.parse(value)
+    return cls(**others, **values)
+
+
+# ``rpl completion``: completion of commands, options and values in bash, zsh and fish.
+
+
+_VARIABLE = "_RPL_COMPLETE"
+_SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(_SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script that lets SHELL complete commands, options, devices, kernels and more.
+
+    \b
+    eval "$(rpl completion bash)"                         in ~/.bashrc
+    eval "$(rpl completion zsh)"                          in ~/.zshrc
+    rpl completion fish > ~/.config/fish/completions/rpl.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None
+    root = context.find_root()
+    script = found(root.command, {}, "rpl", _VARIABLE)
+    session_of(context).output.raw(script.source_template % script.source_vars())
+
+
+def completing(names: Callable[[click.Context], Iterable[str]]) -> Any:
+    """What click asks for the values of a parameter; ``names`` gives all of them."""
+
+    def complete(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        try:
+            known = sorted(set(names(context)))
+        except Exception:  # noqa: BLE001 - a shell that asks for completions can do nothing with an error
+            return []
+        wanted = begun.lower()
+        return [CompletionItem(name) for name in known if name.lower().startswith(wanted)]
+
+    return complete
+
+
+def device_names(context: click.Context) -> Iterable[str]:
+    """Products and families that installed plugins know."""
+    models = [c.value for c in session_of(context).plugin_overview.catalog.devices().contributions]
+    return [name for model in models for name in (model.name, model.architecture)]
+
+
+def values_of(option: CommandOption[Any]) -> Any:
+    """For an option that a plugin declares: its ``values``, of the run that the command would read."""
+
+    def names(context: click.Context) -> Iterable[str]:
+        given = context.params.get("run") or context.params.get("directory")
+        place: Path = given or session_of(context).latest_run
+        return option.values(place) if option.values else ()
+
+    return completing(names) if option.values else None
+
+
+# Options that commands share, and those that plugins add.
+
 
 #: The core's settings that a run directory remembers and its later analyses take over.
 _RECORDED = ("device",)
@@ -177,7 +315,7 @@ def recorded_options(
 ) -> Mapping[str, Any]:
     """Options of the recorded run that bear on the analysis. Raises ``BadDataError`` for impossible ones."""
     from rpl_core.errors import BadDataError, UsageError
-    from rpl_core.run_directory.reader import load_manifest
+    from rpl_core.run_directory.manifest import load_manifest
 
     remembered = load_manifest(root).options
     parsers = {s.name: s.parse for s in session.configuration.settings if s.name in _RECORDED}

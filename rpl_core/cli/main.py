@@ -6,6 +6,7 @@ import os
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Entry-point group of sub-commands; each entry names a ``click.Command``.
 COMMANDS_GROUP = "rpl.commands"
+#: Lines of a module in which the summaries of its commands are looked for.
+_SUMMARY_LINES = 8
 
 
 class LazyCommand(NamedTuple):
@@ -89,7 +92,7 @@ class LazyGroup(click.Group):
             ) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from rpl_core.plugins.packages import command_groups
+        from rpl_core.plugins.entry_points import command_groups
 
         left = {name: self._short_help(ctx, name) for name in self.list_commands(ctx)}
         for title, names in {**command_groups(), "Commands": list(left)}.items():
@@ -105,7 +108,7 @@ class LazyGroup(click.Group):
         place = self._own.get(name) or self._plugin_commands()[name]
         if place.problem:
             return f"(broken: {place.problem})"
-        return place.summary or _first_line(place) or f"(from {place.owner})"
+        return place.summary or _summary_of(name, place) or f"(from {place.owner})"
 
     def _plugin_commands(self) -> Mapping[str, LazyCommand]:
         chosen = os.environ.get("RPL_LOAD_PLUGINS")  # tests run several commands in one process
@@ -150,8 +153,11 @@ def _folders(package: str) -> list[str] | None:
     return None if spec is None else list(spec.submodule_search_locations or ())
 
 
-def _first_line(place: LazyCommand) -> str:
-    """What the docstring of the command's module says that it does, read without importing anything."""
+def _summary_of(name: str, place: LazyCommand) -> str:
+    """What the docstring of the command's module says that it does, read without importing anything.
+
+    A module with several commands has a line for each, which begins with the command.
+    """
     module = place.target.partition(":")[0]
     inner = module.split(".")[1:]
     for folder in _folders(_package(module)) or ():
@@ -159,10 +165,12 @@ def _first_line(place: LazyCommand) -> str:
         for file in (f"{base}.py", os.path.join(base, "__init__.py")):  # noqa: PTH118
             try:
                 with open(file, encoding="utf-8") as text:  # noqa: PTH123
-                    line = text.readline().strip()
+                    lines = [line.strip() for line in islice(text, _SUMMARY_LINES)]
             except (OSError, UnicodeDecodeError):
                 continue
-            if line.startswith('"""'):
+            if lines and lines[0].startswith('"""'):
+                mark = f"``rpl {name}``: "
+                line = next((line for line in lines if line.strip('"').startswith(mark)), lines[0])
                 says = line.strip('"').rpartition("``: ")[2].rstrip(".")
                 return f"{says[:1].upper()}{says[1:]}."
     return ""
@@ -170,7 +178,7 @@ def _first_line(place: LazyCommand) -> str:
 
 def _missing_command(name: str) -> click.Command | None:
     """A command that says what to install, where it is known who brings ``name``."""
-    from rpl_core.plugins.packages import provider_of
+    from rpl_core.plugins.entry_points import provider_of
 
     provider = provider_of("commands", name)
     if provider is None:
@@ -237,11 +245,11 @@ def _reporting(name: str, report: Callable[..., None], summary: str) -> click.Co
 #: Sub-command -> (module:attribute, one line for `rpl --help`). Nothing here is imported for the help.
 COMMANDS = {
     "profile": ("rpl_core.cli.profile:profile", "Record an application and analyse it."),
-    "analyze": ("rpl_core.cli.analyze:analyze", "Analyse recordings; nothing is executed."),
+    "analyze": ("rpl_core.cli.profile:analyze", "Analyse recordings; nothing is executed."),
     "plugins": ("rpl_core.cli.installation:plugins_group", "List plugins and what they contribute."),
     "doctor": ("rpl_core.cli.installation:doctor", "Tell what is installed, what is missing, what to do."),
-    "schema": ("rpl_core.cli.schema:schema", "Print the JSON schema of a document."),
-    "completion": ("rpl_core.cli.completion:completion", "Completion of values for bash, zsh and fish."),
+    "schema": ("rpl_core.cli.installation:schema", "Print the JSON schema of a document."),
+    "completion": ("rpl_core.cli.command_options:completion", "Completion of values for bash, zsh and fish."),
     "config": ("rpl_core.cli.installation:config_group", "Show settings and where they come from."),
 }
 

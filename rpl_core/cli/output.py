@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.errors import RplError
-from rpl_core.text.safety import encodable, harmless_json, printable, shorten
-from rpl_core.text.table import format_table, wrap_lines
+from rpl_core.text import encodable, format_table, harmless_json, printable, shorten, wrap_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rpl_core.cli.standard_output import close_output, discard_output, say
-from rpl_core.errors import RplError
-from rpl_core.exit_codes import ExitCode
-from rpl_core.text.safety import printable
+from rpl_core.errors import ExitCode, RplError
+from rpl_core.text import printable
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -81,7 +80,7 @@ def _usage_line(error: click.ClickException) -> str:
 def _missing_package(error: click.ClickException) -> str | None:
     """What to install for an option that a plugin brings, if that is not there."""
     from rpl_core.cli.session import Session
-    from rpl_core.plugins.packages import provider_of
+    from rpl_core.plugins.entry_points import provider_of
 
     context = getattr(error, "ctx", None)
     if not isinstance(error, click.NoSuchOption) or context is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rpl_core.errors import UsageError
-from rpl_core.text.alike import did_you_mean
+from rpl_core.text import did_you_mean
 
 
 def text(value: Any) -> str:

@@ -16,16 +16,16 @@ from rpl_core.errors import (
 )
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.model.soundness import require_sound
+from rpl_core.model.trace import require_sound
 from rpl_core.model.value_checks import value_violation
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_core.plugins.packages import missing_provider, missing_providers, provider_of
+from rpl_core.plugins.entry_points import missing_provider, missing_providers, provider_of
 from rpl_core.run_directory.layout import DOCUMENTS
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.model.trace import Trace
-    from rpl_core.plugins.relay import Contribution
+    from rpl_core.plugins.host import Contribution
 
     Readers = Sequence[Contribution[Reader]]
 

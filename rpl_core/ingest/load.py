@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,19 +13,16 @@ import attrs
 import numpy as np
 
 from rpl_core.errors import BadDataError, MissingError, PluginError, RplError, UsageError
-from rpl_core.files.digest import sha256_of
+from rpl_core.files import sha256_of
 from rpl_core.ingest.claims import claim_files, reader_failed, require_readable
-from rpl_core.ingest.files import expand
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.model.merge import merge_traces
-from rpl_core.model.recording import Recording
+from rpl_core.model.recording import Recording, merge_traces
 from rpl_core.model.trace import Trace, TraceRole
-from rpl_core.run_directory.layout import MANIFEST, is_run_directory
-from rpl_core.text.safety import shorten
-from rpl_core.text.table import counted
+from rpl_core.run_directory.layout import DOCUMENTS, MANIFEST, RECORDINGS, is_run_directory
+from rpl_core.text import counted, shorten
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.run import PassEntry, RunManifest
+    from rpl_core.contracts.common import PassEntry, RunManifest
     from rpl_core.ingest.claims import Readers
 
     Life = tuple[str, int, int]  # clock, begin, end
@@ -241,7 +238,7 @@ def _joined(parts: Sequence[Recording]) -> Recording:
 
 
 def _load_run(directory: Path, readers: Readers) -> Recording:
-    from rpl_core.run_directory.reader import load_manifest
+    from rpl_core.run_directory.manifest import load_manifest
 
     manifest = load_manifest(directory)
     if manifest.recordings:
@@ -277,7 +274,7 @@ def _load_run(directory: Path, readers: Readers) -> Recording:
 
 def _load_analysed(directory: Path, manifest: RunManifest, readers: Readers) -> Recording:
     """What the run was made from, wherever it lies; among it may be run directories, by their manifests."""
-    from rpl_core.run_directory.reader import recorded_files
+    from rpl_core.run_directory.manifest import recorded_files
 
     settle = as_ranks if manifest.options.get("ranks") else by_evidence
     parts = [
@@ -290,7 +287,7 @@ def _load_analysed(directory: Path, manifest: RunManifest, readers: Readers) -> 
 
 
 def _load_pass(directory: Path, entry: PassEntry, readers: Readers) -> Recording:
-    from rpl_core.run_directory.reader import pass_files
+    from rpl_core.run_directory.manifest import pass_files
 
     files = pass_files(directory, entry)
     part = _read_pass(entry, files, readers) if files else Recording(traces=())
@@ -467,3 +464,47 @@ def _problem(kind: str, fact: str, entry: PassEntry) -> Diagnostic:
     return Diagnostic(
         f"run.artefact_{kind}", fact, where=entry.directory, remedy="profile again if this was not meant"
     )
+
+
+# Expand what the user named into files, with bounds, in a fixed order.
+
+
+#: A folder with more files is not a recording; naming the files still works (chosen).
+MAX_FILES = 20_000
+_MAX_DEPTH = 8
+
+
+def expand(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """All regular files in ``paths``, folders walked to a bounded depth, sorted within each argument.
+
+    A file that is reached in two ways is taken once: its work must not count twice. Symbolic links inside
+    folders are not followed. Raises ``MissingError`` for a path that does not exist.
+    """
+    files: dict[Path, Path] = {}
+    for path in paths:
+        if path.is_dir():
+            for file in _walk(path, 0):
+                files.setdefault(file.resolve(), file)
+                if len(files) > MAX_FILES:
+                    raise BadDataError(
+                        f"{path} holds more than {MAX_FILES} files", next_step="name the recording itself"
+                    )
+        elif path.is_file():
+            files.setdefault(path.resolve(), path)
+        elif path.exists():
+            raise BadDataError(f"{path} is a pipe or a device", next_step="name a file or a folder")
+        else:
+            raise MissingError(f"{path} does not exist", next_step="check the path")
+    return tuple(files.values())
+
+
+def _walk(folder: Path, depth: int) -> Iterator[Path]:
+    if depth > _MAX_DEPTH:
+        return
+    for entry in sorted(folder.iterdir()):
+        if entry.is_symlink():
+            continue
+        if entry.is_dir() and not (entry.name == RECORDINGS and is_run_directory(folder)):  # copies
+            yield from _walk(entry, depth + 1)
+        elif entry.is_file() and entry.name not in DOCUMENTS:
+            yield entry

@@ -16,7 +16,7 @@ from rpl_core.model.recording import Recording
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.device import Architecture
 
 
 @frozen(eq=False)

@@ -1,4 +1,4 @@
-"""One recorded execution as columns: what every reader returns and every analyzer takes.
+"""One recorded execution as columns: what every reader returns, what its calls mean, and when it is sound.
 
 Rows that come by the million (dispatches, copies, API calls, counter values) are numpy columns; the
 few things they refer to (processes, agents, kernels, streams, queues) are frozen objects, and the
@@ -7,22 +7,21 @@ columns hold indices into those tuples. ``-1`` in an index column means "not rec
 
 from __future__ import annotations
 
-from enum import Enum
+from collections.abc import Iterator, Mapping
+from enum import Enum, IntEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
-from rpl_core.model.calls import CallKind, CallMeaning, HostApi
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.model.origin import Origin
-from rpl_core.text.secrets import masked_text
+from rpl_core.model.metric import Origin
+from rpl_core.model.value_checks import value_violation
+from rpl_core.text import masked_text
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     Int32Column = NDArray[np.int32]
@@ -30,6 +29,87 @@ if TYPE_CHECKING:
     UInt64Column = NDArray[np.uint64]
     Float64Column = NDArray[np.float64]
     BoolColumn = NDArray[np.bool_]
+
+#: Stream handles that are no pointers: the null stream (the calling thread's own one for functions with
+#: ``own_null``), the device's null stream by name, and the calling thread's own stream by name.
+NULL_STREAM, LEGACY_STREAM, THREAD_STREAM = np.uint64(0), np.uint64(1), np.uint64(2)
+#: Bit in the flags of a STREAM_CREATE call: the null stream and the new one don't wait for each other.
+NON_BLOCKING = 1
+
+
+class CallKind(IntEnum):
+    """What a call does to the order of work; every runtime's calls are one of these."""
+
+    UNKNOWN = -1  # the reader doesn't know the function
+    OTHER = 0  # orders nothing: launches, queries, allocations
+    RECORD = 1  # an event stands for the work submitted to the stream so far
+    WAIT = 2  # later work of the stream waits for the event
+    STREAM_SYNC = 3  # the host waits for a stream
+    EVENT_SYNC = 4  # the host waits for an event
+    DEVICE_SYNC = 5  # the host waits for the current device
+    BLOCKING_COPY = 6  # waits for the GPU as a side effect
+    FREE = 7  # waits for the GPU as a side effect
+    STREAM_CREATE = 8
+    STREAM_DESTROY = 9
+    EVENT_RESET = 10  # the event's record is forgotten
+    SET_DEVICE = 11  # chooses the calling thread's device
+    BEGIN_CAPTURE = 12  # calls up to END_CAPTURE are recorded into a graph and order nothing
+    END_CAPTURE = 13
+
+
+@frozen
+class CallMeaning:
+    """What one function means. ``own_null``: stream 0 is the calling thread's own stream."""
+
+    kind: CallKind
+    own_null: bool = False
+    launches_graph: bool = False  # one call submits many pieces of work, which may run side by side
+    copies: bool = False  # moves data, whether it returns at once or not
+
+
+@frozen
+class HostApi:
+    """The runtime that a program called, as messages name it."""
+
+    name: str
+    trace_with: str | None = None  # how a recording gets its calls: a tool and its options
+
+
+#: Where readers leave the ranges that an application marked on its own time line, in ``Trace.extras``.
+RANGES = "ranges"
+
+
+@frozen
+class HostRange:
+    """``guid`` and ``pid`` name the process; ``thread_id`` is -1 for a range of the whole process."""
+
+    name: str
+    guid: str
+    pid: int
+    thread_id: int
+    begin_ns: int
+    end_ns: int
+
+
+#: Where readers leave what is recorded of the launches of collectives, in ``Trace.extras``.
+COLLECTIVES = "collectives"
+
+
+@frozen
+class CollectiveLaunch:
+    """``guid`` and ``pid`` name the process, ``correlation_id`` is that of the dispatch.
+
+    ``communicator`` names a group of ranks, alike on all of them and unlike any other; ``elements`` is how
+    many of them the rank gives. ``operation`` is called as the library does.
+    """
+
+    guid: str
+    pid: int
+    correlation_id: int
+    operation: str
+    communicator: str | None
+    elements: int | None
+
 
 #: Value in an index or id column where the recording says nothing.
 NOT_RECORDED = -1
@@ -303,3 +383,76 @@ class Trace:
     def meanings(self) -> tuple[CallMeaning, ...]:
         """One meaning per function, UNKNOWN where the reader gives none."""
         return self.api_meanings or (CallMeaning(CallKind.UNKNOWN),) * len(self.api_functions)
+
+
+# Whether a trace of a reader is sound: types, lengths, indices, times, before anything relies on it.
+
+
+def require_sound(trace: object, *, trusted: bool = False) -> None:
+    """Raise ``TypeError`` or ``ValueError`` with the first problem; what ``Trace`` documents must hold.
+
+    A recording is data from outside, so lengths, indices and times are looked at whoever read it; types only
+    where the reader is not ``trusted``.
+    """
+    if not isinstance(trace, Trace):
+        raise TypeError(f"read gave {type(trace).__name__} where a Trace was expected")
+    problem = None if trusted else value_violation(trace)
+    if problem is not None:
+        raise TypeError(f"Trace: {problem}")
+    for problem in problems_of(trace):
+        raise ValueError(f"Trace: {problem}")
+    names = (*(kernel.name for kernel in trace.kernels), *trace.api_functions, *trace.counter_names)
+    "".join(names).encode()  # UnicodeEncodeError is a ValueError
+
+
+def protect(trace: Trace) -> None:
+    """Make the columns read-only, as everybody shares them."""
+    for table in (getattr(trace, field.name) for field in attrs.fields(Trace)):
+        if attrs.has(type(table)):
+            for field in attrs.fields(type(table)):
+                column = getattr(table, field.name)
+                if isinstance(column, np.ndarray):
+                    column.flags.writeable = False
+
+
+def problems_of(trace: Trace) -> Iterator[str]:
+    """Columns of different lengths, indices that point nowhere, times that no clock shows."""
+    sizes = _sizes(trace)
+    for name in ("dispatches", "copies", "api_calls", "device_events", "counters", "shapes"):
+        table = getattr(trace, name, None)
+        if table is None:
+            continue
+        columns = {field.name: getattr(table, field.name) for field in attrs.fields(type(table))}
+        if len({len(column) for column in columns.values()}) > 1:
+            yield f"the columns of {name} have different lengths"
+        for column, size in sizes.items():
+            if column in columns and _outside(columns[column], size):
+                yield f"{name}.{column} points outside of the {size} there are"
+        if "begin_ns" in columns and bool(np.any(columns["end_ns"] < columns["begin_ns"])):
+            yield f"{name} has rows that end before they begin"
+    if bool(np.any(np.diff(trace.dispatches.begin_ns) < 0)):
+        yield "dispatches are not in the order of their begin"
+
+
+def _sizes(trace: Trace) -> Mapping[str, int]:
+    """How many things an index column of this name may point to."""
+    return {
+        "process": len(trace.processes),
+        "agent": len(trace.agents),
+        "source_agent": len(trace.agents),
+        "destination_agent": len(trace.agents),
+        "kernel": len(trace.kernels),
+        "stream": len(trace.streams),
+        "queue": len(trace.queues),
+        "source_queue": len(trace.queues),
+        "shape": len(trace.shapes),
+        "direction": len(trace.copy_directions),
+        "function": len(trace.api_functions),
+        "counter": len(trace.counter_names),
+        "dispatch": len(trace.dispatches),
+    }
+
+
+def _outside(column: NDArray[Any], size: int) -> bool:
+    """Whether an index is neither in ``range(size)`` nor -1."""
+    return bool(column.size) and (int(np.min(column)) < -1 or int(np.max(column)) >= size)

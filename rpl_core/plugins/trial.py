@@ -23,9 +23,7 @@ from pathlib import Path
 
 from rpl_core import __version__
 from rpl_core.errors import RplError
-from rpl_core.files.atomic import write_atomic
-from rpl_core.files.bounded import read_regular
-from rpl_core.files.user_folders import cache_folder
+from rpl_core.files import cache_folder, read_regular, write_atomic
 from rpl_core.plugins.entry_points import is_own
 
 #: Seconds that an import may take in the child; 0 leaves the trial out.

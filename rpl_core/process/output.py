@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
-from rpl_core.process.storage import storage_error
-from rpl_core.text.secrets import MASK, secret_bytes
+from rpl_core.files import storage_error
+from rpl_core.text import MASK, secret_bytes
 
 #: A loop that prints must not fill the disk that the recording needs.
 LOG_LIMIT_BYTES = 64 * 1024 * 1024

@@ -14,12 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_core import __version__
 from rpl_core.errors import BadDataError, UsageError
-from rpl_core.files.atomic import write_atomic
-from rpl_core.files.bounded import read_regular
-from rpl_core.files.digest import sha256_of
-from rpl_core.process.storage import make_directory, storage_error
+from rpl_core.files import make_directory, read_regular, sha256_of, storage_error, write_atomic
 from rpl_core.run_directory.layout import MANIFEST, MAX_MANIFEST_BYTES, RECORDINGS, is_run_directory
-from rpl_core.text.safety import encodable
+from rpl_core.text import encodable
 
 if TYPE_CHECKING:
     from rpl_core.model.recording import Recording
@@ -76,7 +73,7 @@ def _names_recordings(directory: Path) -> bool:
         plain = json.loads(read_regular(directory / MANIFEST, MAX_MANIFEST_BYTES))
         if plain["tool_version"] == __version__ and plain["recordings"]:
             return True
-    from rpl_core.run_directory.reader import load_manifest
+    from rpl_core.run_directory.manifest import load_manifest
 
     return bool(load_manifest(directory).recordings)
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from rpl_core.text.alike import did_you_mean
+from rpl_core.text import did_you_mean
 
 
 @pytest.fixture(scope="module")

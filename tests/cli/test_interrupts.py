@@ -127,13 +127,13 @@ def test_a_profile_that_ends_before_its_documents_are_written_is_recorded_and_no
 #: ``rpl`` that is killed when it is about to write the file that the variable names.
 KILLED = f"""
 import os, signal
-from rpl_core.files import atomic
-write = atomic._replace
+from rpl_core import files
+write = files._replace
 def write_or_die(path, *arguments):
     if path.name == os.environ["KILLED_AT"]:
         os.kill(os.getpid(), signal.SIGKILL)
     write(path, *arguments)
-atomic._replace = write_or_die
+files._replace = write_or_die
 {START}
 """
 DOCUMENTS = ("profile.json", "roofline.json", "dag.json", "analysis.json")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_core.text.secrets import MASK, is_masked, masked_text, masked_words
+from rpl_core.text import MASK, is_masked, masked_text, masked_words
 
 SECRET = "s3cr3t-value"
 

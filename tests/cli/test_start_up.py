@@ -66,7 +66,7 @@ NOT_FOR_TIMES = (
     *("rpl_analysis.contracts.profile", "rpl_att.contract", "rpl_core.process.runner"),
     *("rpl_analysis.counters.join", "rpl_analysis.counters.quantities"),
     *("rpl_analysis.roofline.kernel", "rpl_analysis.roofline.application"),
-    *("rpl_att.analysis.att_block", "rpl_att.model", "rpl_att.reading.folder"),
+    *("rpl_att.analysis.att_block", "rpl_att.decoded_trace", "rpl_att.reading.folder"),
     *("rpl_pcsampling.contract", "rpl_pcsampling.analysis.counting", "rpl_pcsampling.reading"),
     *("msgspec", "rpl_torch.reading.trace", "rpl_torch.analysis.report", "rpl_torch.contracts"),
     *("rpl_rocprofv3.readers.csv.sets", "rpl_rocprofv3.readers.csv.trace"),
@@ -92,7 +92,7 @@ ONE_THREAD = """
 import os
 from rpl_core.cli.process_start import import_numpy_alone
 from rpl_core.plugins.host import create_host
-from rpl_core.plugins.selection import PluginSelection
+from rpl_core.plugins.discovery import PluginSelection
 import_numpy_alone()
 import numpy
 print(len(os.listdir("/proc/self/task")), "OPENBLAS_NUM_THREADS" in os.environ)

@@ -51,7 +51,7 @@ def test_every_message_occurs_in_the_code(documentation):
 
 
 def test_the_exit_codes_beside_messages_exist(documentation):
-    from rpl_core.exit_codes import ExitCode
+    from rpl_core.errors import ExitCode
     from rpl_vmreplay.replay.outcome import EXIT_CODES
 
     text = documentation.page(PAGE).read_text(encoding="utf-8")

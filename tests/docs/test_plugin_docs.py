@@ -147,7 +147,7 @@ def test_the_plugin_of_each_kind_is_built_installed_and_works_as_printed(page, s
 
 def _kinds():
     """Every kind of contribution, whichever distribution of this project owns it."""
-    from rpl_core.plugins.kinds import KINDS
+    from rpl_core.plugins.catalog import KINDS
 
     owned = [kind for entry in entry_points(group="rpl.hookspecs") for kind in entry.load().KINDS]
     assert len(owned) > 10

@@ -12,16 +12,15 @@ import pytest
 
 from rpl_analysis.bottleneck.rule_file import builtin_rules
 from rpl_analysis.runtime.model import MODERATE_CV, STABLE_CV
-from rpl_core.cli.analyze import analyze
+from rpl_core.cli.installation import json_schema
 from rpl_core.cli.main import COMMANDS, rpl
-from rpl_core.cli.profile import profile
-from rpl_core.cli.schema import json_schema
+from rpl_core.cli.profile import analyze, profile
 from rpl_core.cli.session import Session
-from rpl_core.documents.make import sections_of
-from rpl_core.exit_codes import ExitCode
+from rpl_core.documents import sections_of
+from rpl_core.errors import ExitCode
 from rpl_core.interfaces.document import DocumentContract
+from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import create_host
-from rpl_core.plugins.selection import PluginSelection
 
 if sys.version_info >= (3, 11):
     import tomllib

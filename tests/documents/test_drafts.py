@@ -9,8 +9,7 @@ from rpl_analysis.contracts import analysis, dag, profile, roofline
 from rpl_analysis.documents import parts
 from rpl_analysis.documents.kinds import AnalysisKind, DagKind, ProfileKind, RooflineKind
 from rpl_core.contracts import common
-from rpl_core.documents.bundle import Documents, to_json
-from rpl_core.documents.drafts import Draft, check_draft
+from rpl_core.documents import Documents, Draft, check_draft, to_json
 
 KINDS = {kind.name: kind for kind in (ProfileKind(), RooflineKind(), DagKind(), AnalysisKind())}
 

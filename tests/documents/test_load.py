@@ -20,10 +20,10 @@ from rpl_analysis.contracts.roofline import RooflineDocument
 from rpl_analysis.documents import load as loading
 from rpl_analysis.documents.kinds import AnalysisKind, DagKind, ProfileKind, RooflineKind
 from rpl_analysis.documents.load import load_document, load_documents
-from rpl_core.documents.bundle import Documents
+from rpl_core.documents import Documents
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.interfaces.document import DocumentContract
-from rpl_core.plugins.relay import Contribution
+from rpl_core.plugins.host import Contribution
 
 KINDS = (ProfileKind(), RooflineKind(), DagKind(), AnalysisKind())
 OFFERED = tuple(Contribution("analysis", kind) for kind in KINDS)

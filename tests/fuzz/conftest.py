@@ -16,8 +16,8 @@ import pytest
 
 from rpl_core.errors import PluginError, RplError
 from rpl_core.pipeline import AnalysisRequest, analyse_paths
+from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import create_host
-from rpl_core.plugins.selection import PluginSelection
 from rpl_testkit.rocprofv3_standin import install_standin
 
 from .refusals import check_refusal

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpl_codeobject.reading.exported import code_digest, exported_symbols
+from rpl_codeobject.reading.elf_file import code_digest, exported_symbols
 from rpl_codeobject.reading.read import code_objects_from
 from rpl_core.errors import RplError
 from rpl_testkit.hand_made_code import CodeParts
-from rpl_vmreplay.capture.difference import difference
-from rpl_vmreplay.capture.folder import open_capture
+from rpl_vmreplay.capture.folder import difference, open_capture
 from rpl_vmreplay.capture.wholeness import problems_of
 
 from .budget import fuzzed_least

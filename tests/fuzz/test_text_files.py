@@ -14,7 +14,7 @@ from rpl_analysis.interfaces import Rule
 from rpl_core.config.settings import load_configuration
 from rpl_core.errors import RplError
 from rpl_core.interfaces.renderer import RenderRequest
-from rpl_report.text.report import TextRenderer
+from rpl_report.text import TextRenderer
 from rpl_testkit.contracts.analysis import assert_rule
 
 from .budget import fuzzed

@@ -1,6 +1,6 @@
 """Every opening of a file in the product is known, with its bound.
 
-What comes from elsewhere goes through ``rpl_core.files.bounded`` and needs no line here. Any other opening
+What comes from elsewhere goes through ``rpl_core.files`` and needs no line here. Any other opening
 stands in ``OPENINGS`` with the reason why it ends: a bound by the name that it has in the same module, or
 whose file it is. A new opening, or one that is gone, fails.
 """
@@ -28,22 +28,24 @@ OWN = "written by this command or its child into a folder of its own"
 NAMED = "the user's own source or program, compared or copied as a whole"
 BLOCKS = "read block by block: memory has a bound, time is linear in the size of a regular file"
 WHOLE = "of a size that problems_of() compared with the capture's lists before"
-REASONS = {SYSTEM, INSTALLED, OWN, NAMED, BLOCKS, WHOLE}
+DOOR = "the door itself, through which the others go"
+REASONS = {SYSTEM, INSTALLED, OWN, NAMED, BLOCKS, WHOLE, DOOR}
 
 OPENINGS = {
-    "rpl_core/cli/main.py:_first_line": INSTALLED,
+    "rpl_core/cli/main.py:_summary_of": INSTALLED,
     "rpl_core/cli/output.py:_bytes_read": SYSTEM,
     "rpl_core/cli/standard_output.py:discard_output": SYSTEM,
     "rpl_core/cli/standard_output.py:keep_for_results": SYSTEM,
-    "rpl_core/files/atomic.py:_replace": OWN,
-    "rpl_core/files/atomic.py:write_atomic": OWN,
-    "rpl_core/files/digest.py:sha256_of": BLOCKS,
-    "rpl_core/profiling/session.py:_overwrite": OWN,
+    "rpl_core/files.py:_replace": OWN,
+    "rpl_core/files.py:write_atomic": OWN,
+    "rpl_core/files.py:open_regular": DOOR,
+    "rpl_core/files.py:sha256_of": BLOCKS,
+    "rpl_core/profiling.py:_overwrite": OWN,
     "rpl_core/run_directory/analysed.py:_change_state": OWN,
     "rpl_core/plugins/entry_points.py:_entries": INSTALLED,
     "rpl_core/plugins/trial.py:_tried": SYSTEM,
-    "rpl_core/process/launch.py:_open_repeatable_stdin": SYSTEM,
-    "rpl_core/process/launch.py:_reopened": SYSTEM,
+    "rpl_core/process/runner.py:_open_repeatable_stdin": SYSTEM,
+    "rpl_core/process/runner.py:_reopened": SYSTEM,
     "rpl_core/process/output.py:LogFile.__init__": OWN,
     "rpl_core/process/supervision.py:MemoryGroup.exceeded": SYSTEM,
     "rpl_core/process/supervision.py:_groups_around": SYSTEM,
@@ -58,15 +60,15 @@ OPENINGS = {
     "plugins/rpl_compare/src/rpl_compare/ci.py:append_summary": NAMED,
     "plugins/rpl_att/src/rpl_att/decoding/decode.py:read_loads": BLOCKS,
     "plugins/rpl_att/src/rpl_att/decoding/decode.py:_answer": OWN,
-    "plugins/rpl_att/src/rpl_att/join_dispatch.py:_from_csv": BLOCKS,
-    "plugins/rpl_att/src/rpl_att/join_dispatch.py:_items": BLOCKS,
+    "plugins/rpl_att/src/rpl_att/decoded_trace.py:_from_csv": BLOCKS,
+    "plugins/rpl_att/src/rpl_att/decoded_trace.py:_items": BLOCKS,
     "plugins/rpl_att/src/rpl_att/reader.py:_looks_like_json": BLOCKS,
     "plugins/rpl_att/src/rpl_att/reading/folder.py:_unpacked_bytes": BLOCKS,
     "plugins/rpl_att/src/rpl_att/reading/folder.py:open_bounded": BLOCKS,
-    "plugins/rpl_att/src/rpl_att/reading/raw_files.py:recorded_architecture": "_MOST_TABLE_BYTES",
+    "plugins/rpl_att/src/rpl_att/reading/folder.py:recorded_architecture": "_MOST_TABLE_BYTES",
     "plugins/rpl_att/src/rpl_att/reading/folder.py:read_source": "_MAX_SOURCE_BYTES",
     "plugins/rpl_autotune/src/rpl_autotune/cache.py:Cache._append": OWN,
-    "plugins/rpl_autotune/src/rpl_autotune/cli/autotune_command.py:_measured": OWN,
+    "plugins/rpl_autotune/src/rpl_autotune/cli/autotune_call.py:_measured": OWN,
     "plugins/rpl_autotune/src/rpl_autotune/evaluation/run_job.py:file_lock": OWN,
     "plugins/rpl_autotune/src/rpl_autotune/source_tuning.py:_tried": OWN,
     "rpl_core/executors/worker.py:main": OWN,
@@ -139,8 +141,8 @@ OPENINGS = {
     "plugins/rpl_optimize/src/rpl_optimize/source_meaning/syntax_dump.py:SyntaxDump.__init__": OWN,
     "plugins/rpl_optimize/src/rpl_optimize/transform.py:read_source": "MAX_SOURCE_BYTES",
     "plugins/rpl_pcsampling/src/rpl_pcsampling/reading.py:holds_samples": "_MOST_BEFORE_BYTES",
-    "plugins/rpl_report/src/rpl_report/cli/docs.py:_title": INSTALLED,
-    "plugins/rpl_report/src/rpl_report/cli/docs.py:docs": INSTALLED,
+    "plugins/rpl_report/src/rpl_report/cli/report.py:_title": INSTALLED,
+    "plugins/rpl_report/src/rpl_report/cli/report.py:docs": INSTALLED,
     "plugins/rpl_report/src/rpl_report/html/page.py:load_assets": INSTALLED,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/collector/passes.py:_has_second_line": OWN,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/collector/tool.py:_installed_rocm": SYSTEM,
@@ -161,8 +163,8 @@ OPENINGS = {
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/sqlite/tables.py:read_header": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/sqlite/pages.py:open_pages": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/trace/parts.py:mark_beside": "_MAX_SIDECAR_BYTES",
-    "plugins/rpl_selftest/src/rpl_selftest/archive.py:read_archive": "_MOST_BYTES",
-    "plugins/rpl_selftest/src/rpl_selftest/archive.py:write_archive": INSTALLED,
+    "plugins/rpl_selftest/src/rpl_selftest/kept.py:read_archive": "_MOST_BYTES",
+    "plugins/rpl_selftest/src/rpl_selftest/kept.py:write_archive": INSTALLED,
     "plugins/rpl_selftest/src/rpl_selftest/checks/machine.py:_processes_of": SYSTEM,
     "plugins/rpl_vmreplay/src/rpl_vmreplay/capture/folder.py:_unpacked": BLOCKS,
     "plugins/rpl_vmreplay/src/rpl_vmreplay/capture/folder.py:blocks_with_data": BLOCKS,
@@ -199,7 +201,7 @@ def _sources():
     """Of what users run: not the test kit, which reads what its author's own tests wrote."""
     plugins = [p / "src" for p in sorted((ROOT / "plugins").iterdir()) if p.name != "rpl_testkit"]
     for top in (ROOT / "rpl_core", *plugins, ROOT / "metapackage/src", ROOT / "native/python"):
-        yield from (path for path in sorted(top.rglob("*.py")) if path.name != "bounded.py")
+        yield from sorted(top.rglob("*.py"))
 
 
 def _openings(tree: ast.AST) -> set[str]:
@@ -230,7 +232,7 @@ def test_every_opening_of_a_file_is_listed_with_its_bound():
         if _SPELT.search(text := path.read_text(encoding="utf-8"))
         for place in _openings(ast.parse(text))
     }
-    assert found - set(OPENINGS) == set(), "read it through rpl_core.files.bounded, or say where its bound is"
+    assert found - set(OPENINGS) == set(), "read it through rpl_core.files, or say where its bound is"
     assert set(OPENINGS) - found == set(), "these openings are gone"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.model.trace import TraceRole, TraceSource
-from rpl_core.plugins.relay import Contribution
+from rpl_core.plugins.host import Contribution
 from rpl_testkit.traces import TracedDispatch, make_trace
 
 

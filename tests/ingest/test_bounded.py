@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.files.bounded import (
+from rpl_core.files import (
     MOST_DEPTH,
     open_regular,
     parse_json,

@@ -11,7 +11,7 @@ from rpl_core.errors import BadDataError, PluginError
 from rpl_core.ingest.load import load_recording
 from rpl_core.interfaces.collector import PassOutcome, PlannedPass
 from rpl_core.model.trace import TraceRole
-from rpl_core.run_directory.writer import RunDirectory
+from rpl_core.run_directory.manifest import RunDirectory
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_core.model.merge import merge_traces
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
+from rpl_core.model.recording import merge_traces
 from rpl_core.model.trace import (
     NO_HANDLE,
     Agent,

@@ -99,7 +99,7 @@ from rpl_gfx950.products import GFX950
 from rpl_transforms.unroll import Unroll
 from rpl_optimize.transform import apply_edits
 from rpl_pcsampling.facts import PC_SAMPLES
-from rpl_report.text.report import TextRenderer
+from rpl_report.text import TextRenderer
 from rpl_rocprofv3.plugin import rpl_readers
 from rpl_testkit.contracts import assert_analyzer
 from rpl_testkit.traces import make_trace

@@ -12,9 +12,9 @@ import pytest
 
 from rpl_core.cli.main import COMMANDS
 from rpl_core.interfaces.options import OptionForm
-from rpl_core.plugins import kinds, packages
+from rpl_core.plugins import catalog, entry_points
+from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import create_host
-from rpl_core.plugins.selection import PluginSelection
 
 TABLE = json.loads((resources.files("rpl_amdgpu") / "packages.json").read_text(encoding="utf-8"))
 _META = metadata.distribution("rocm-perf-lab")
@@ -51,7 +51,7 @@ def test_commands():
 
 def test_options(host, owner):
     found = {}
-    for contribution in host.catalog.of(kinds.OPTIONS).contributions:
+    for contribution in host.catalog.of(catalog.OPTIONS).contributions:
         option = contribution.value
         found[f"--{option.name}"] = owner(contribution)
         if option.form is OptionForm.SWITCH:
@@ -67,13 +67,13 @@ def test_devices(host, owner):
 
 def test_an_extra_is_missing_where_its_distribution_is_there(installed):
     installed('{"devices": {"a": "rpl-core[a]", "b": "rpl-core", "c": "rpl-nobody[c]"}}')
-    assert packages.missing_providers("devices") == {"a": "rpl-core[a]", "c": "rpl-nobody[c]"}
+    assert entry_points.missing_providers("devices") == {"a": "rpl-core[a]", "c": "rpl-nobody[c]"}
 
 
 @pytest.mark.parametrize("kind", TABLE["kinds"])
 def test_kinds(host, owner, kind):
     owned = [k for entry in metadata.entry_points(group="rpl.hookspecs") for k in entry.load().KINDS]
-    described = next(k for k in (*kinds.KINDS, *owned) if k.hook == f"rpl_{kind}")
+    described = next(k for k in (*catalog.KINDS, *owned) if k.hook == f"rpl_{kind}")
     contributions = host.catalog.of(described).contributions
     assert TABLE["kinds"][kind] in {owner(contribution) for contribution in contributions}
 
@@ -90,28 +90,28 @@ def installed(monkeypatch, tmp_path):
         monkeypatch.syspath_prepend(str(tmp_path))
         monkeypatch.delitem(sys.modules, "knowing", raising=False)
         entries = [SimpleNamespace(value="knowing")]
-        monkeypatch.setattr(packages, "installed_entries", lambda group: (entries, ()))
-        packages._table.cache_clear()
+        monkeypatch.setattr(entry_points, "installed_entries", lambda group: (entries, ()))
+        entry_points._table.cache_clear()
 
     yield install
-    packages._table.cache_clear()
+    entry_points._table.cache_clear()
 
 
 def test_a_provider_is_named(installed):
     installed('{"commands": {"a": "rpl-a"}}')
-    assert packages.provider_of("commands", "a") == "rpl-a"
-    assert packages.provider_of("commands", "b") is None
-    assert packages.provider_of("options", "a") is None
+    assert entry_points.provider_of("commands", "a") == "rpl-a"
+    assert entry_points.provider_of("commands", "b") is None
+    assert entry_points.provider_of("options", "a") is None
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"commands": ["a"]}', '{"commands": {"a": 1}}', "\x00"])
 def test_a_broken_file_is_as_none(installed, text):
     installed(text)
-    assert packages.provider_of("commands", "a") is None
+    assert entry_points.provider_of("commands", "a") is None
 
 
 def test_a_package_that_is_gone_is_as_none(installed, monkeypatch):
     installed("{}")
     entries = [SimpleNamespace(value="gone.away")]
-    monkeypatch.setattr(packages, "installed_entries", lambda group: (entries, ()))
-    assert packages.provider_of("commands", "a") is None
+    monkeypatch.setattr(entry_points, "installed_entries", lambda group: (entries, ()))
+    assert entry_points.provider_of("commands", "a") is None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rpl_core.plugins.catalog import COLLECTORS, DEVICES
 from rpl_core.plugins.discovery import PluginStatus
-from rpl_core.plugins.kinds import COLLECTORS, DEVICES
 
 GOOD = """
     @hookimpl

@@ -8,7 +8,7 @@ import pytest
 
 from rpl_core.errors import BadDataError
 from rpl_core.interfaces.reader import InputSet, Reader
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.model.trace import Dispatches, Kernel, LaunchShapes, Process, Trace, TraceRole, TraceSource
 from rpl_testkit.contracts import ContractViolation, assert_reader
 

@@ -18,7 +18,7 @@ from rpl_core.model.device import (
     Refinement,
     TypedWork,
 )
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 from rpl_gfx942.products import FACTS
 from rpl_testkit.contracts import ContractViolation, assert_device_model, assert_rule
 

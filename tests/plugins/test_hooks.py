@@ -9,7 +9,7 @@ import pytest
 from rpl_analysis.hookspecs import RULES
 from rpl_core.interfaces.run import RunInfo, RunOutcome, RunState
 from rpl_core.model.trace import Agent
-from rpl_core.plugins.kinds import DEVICES, KINDS, RENDERERS
+from rpl_core.plugins.catalog import DEVICES, KINDS, RENDERERS
 
 DEVICE = """
 from rpl_core.model.device import CounterMap, DeviceModel

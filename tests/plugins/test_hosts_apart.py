@@ -34,12 +34,10 @@ def test_hosts_with_different_settings_do_not_leak_into_each_other(rpl_host):
 
 
 def test_settings_of_thread_traces_belong_to_their_host(rpl_host, monkeypatch):
-    from rpl_att.collector import att_collector
+    from rpl_att import collector
 
     seen = []
-    monkeypatch.setattr(
-        att_collector, "ThreadTraceCollector", lambda settings: seen.append(settings) or NAMED
-    )
+    monkeypatch.setattr(collector, "ThreadTraceCollector", lambda settings: seen.append(settings) or NAMED)
     first, second = host_of(rpl_host, "/first", 3), host_of(rpl_host, "/second", 7)
     for host in (first, second):
         host.catalog.collectors()

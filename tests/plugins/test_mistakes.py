@@ -28,11 +28,9 @@ from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.interfaces.renderer import Renderer
 from rpl_analysis.interfaces import Comparison, Condition, Rule
 from rpl_core.interfaces.section import Paragraph, ReportSection, Table
-from rpl_core.model.architecture import Architecture
-from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
+from rpl_core.model.device import Architecture, CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 from rpl_core.model.trace import TraceRole
 
 CONDITION = Condition("l2_hit_rate", Comparison.BELOW, 2.0, "chosen")
@@ -197,7 +195,7 @@ def device(change: str, says: str, **more) -> Mistake:
 
 def replayer(body: str, says: str) -> Mistake:
     source = (
-        "from rpl_core.model.origin import Origin\n"
+        "from rpl_core.model.metric import Origin\n"
         "from rpl_vmreplay.interfaces.replayer import Replayer\n"
         "class Own(Replayer):\n    name, summary, devices, origin = 'own', 'own', (), Origin.MODELLED\n"
         "    def replay(self, request):\n        return None\n"

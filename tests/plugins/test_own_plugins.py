@@ -12,9 +12,9 @@ from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.renderer import RenderRequest
 from rpl_core.model.recording import Recording
 from rpl_core.pipeline import AnalysisRequest, analyse
+from rpl_core.plugins.catalog import KINDS as CORE_KINDS
+from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import create_host
-from rpl_core.plugins.kinds import KINDS as CORE_KINDS
-from rpl_core.plugins.selection import PluginSelection
 from rpl_core.schedule import Step, analyze
 from rpl_testkit import contracts
 from rpl_testkit.traces import TracedDispatch, make_trace

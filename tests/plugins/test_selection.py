@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_core.plugins.discovery import PluginOrigin, PluginStatus
-from rpl_core.plugins.selection import PluginSelection
+from rpl_core.plugins.discovery import PluginOrigin, PluginSelection, PluginStatus
 
 MARKS_ITS_IMPORT = "import pathlib\npathlib.Path(__file__).with_suffix('.imported').touch()\n"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rpl_core.plugins.kinds import COLLECTORS, READERS
+from rpl_core.plugins.catalog import COLLECTORS, READERS
 
 SOURCE = """
 from rpl_core.interfaces.reader import Reader

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from rpl_core.model import value_checks
+from rpl_core.plugins.catalog import ContributionKind
 from rpl_core.plugins.discovery import Candidate, PluginOrigin
 from rpl_core.plugins.entry_points import OWN_DISTRIBUTIONS
-from rpl_core.plugins.kinds import ContributionKind
 
 ROOT = Path(__file__).parents[2]
 WRONG = """

@@ -8,8 +8,8 @@ import typing
 import pytest
 
 from rpl_core import hookspecs
-from rpl_core.plugins.kinds import KINDS
-from rpl_core.plugins.relay import HookRelay
+from rpl_core.plugins.catalog import KINDS
+from rpl_core.plugins.host import HookRelay
 
 COLLECTING = {kind.hook for kind in KINDS}
 OTHERS = sorted(name for name in vars(hookspecs) if name.startswith("rpl_") and name not in COLLECTING)

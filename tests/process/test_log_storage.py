@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from rpl_core.errors import MissingError, UsageError
+from rpl_core.files import make_directory, storage_error
 from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.output import Cover, LogFile
-from rpl_core.process.storage import make_directory, storage_error
 
 
 def test_a_full_disk_costs_the_log_but_neither_the_command_nor_its_lines() -> None:

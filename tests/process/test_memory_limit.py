@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_core.errors import MemoryLimitError
-from rpl_core.exit_codes import ExitCode
+from rpl_core.errors import ExitCode, MemoryLimitError
 from rpl_core.process import ProcessRequest, run_command, supervision
 
 #: Starts as many of itself as it is told, one behind the other, each with 40 MiB of its own.

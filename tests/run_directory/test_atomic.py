@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_core.files.atomic import write_atomic
-from rpl_core.files.digest import sha256_of
+from rpl_core.files import sha256_of, write_atomic
 
 
 def test_content_replaces_the_old_one(tmp_path):
@@ -129,7 +128,7 @@ def test_kill_in_the_middle_leaves_the_old_content(tmp_path):
     write_atomic(path, "old")
     code = (
         "import os, signal, sys, pathlib\n"
-        "from rpl_core.files.atomic import write_atomic\n"
+        "from rpl_core.files import write_atomic\n"
         "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
         "write_atomic(pathlib.Path(sys.argv[1]), 'new' * 100000)\n"
     )

@@ -30,11 +30,11 @@ def rpl_detect_device(agents):
 
 #: Nothing of it is as on any GPU that rpl knows: sizes, steps, waves, data types, counters.
 DEVICE = """
-from rpl_core.model.architecture import Architecture, MatrixRates, OccupancyLimits, RecordQuirks, RegisterFile
+from rpl_core.model.device import Architecture, MatrixRates, OccupancyLimits, RecordQuirks, RegisterFile
 from rpl_core.model.device import (
     CeilingOrigin, ComputeCeiling, CounterMap, DeviceModel, Formula, MemoryCeiling, Pipe, Quantity, TypedWork
 )
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 
 SAYS = "the stranger's data sheet"
 FACTS = Architecture(

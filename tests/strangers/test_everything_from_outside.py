@@ -62,8 +62,7 @@ from rpl_core.interfaces.fact import Fact, KernelFigure
 from rpl_core.interfaces.options import CommandOption
 from rpl_analysis.interfaces import Comparison, Condition, Rule
 from rpl_core.interfaces.section import Paragraph, ReportSection, Table
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 
 LEAST_LAUNCHES = CommandOption(
     name="least-launches", commands=("analyze",), parse=positive_int, default=1,

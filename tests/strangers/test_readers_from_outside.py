@@ -22,7 +22,7 @@ READER = """
 import numpy as np
 
 from rpl_core.interfaces.reader import InputSet, Reader
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.model.trace import Dispatches, LaunchShapes, Trace, TraceRole, TraceSource
 
 

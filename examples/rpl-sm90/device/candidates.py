@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from bench import Results, build, machine
 
+from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import PluginHost, create_host
-from rpl_core.plugins.selection import PluginSelection
 from rpl_measure.estimates import robust_sigma
 from rpl_optimize.contracts.optimize import (
     EvidencePart,

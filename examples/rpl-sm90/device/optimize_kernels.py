@@ -19,8 +19,8 @@ from typing import Any
 
 from bench import HERE, Results, machine
 
+from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import create_host
-from rpl_core.plugins.selection import PluginSelection
 from rpl_optimize.measurement.gains import gains_of, rule_for
 from rpl_optimize.measurement.measure import CandidateMeasurement, MeasureTools, remeasure
 from rpl_sm90.collector import CuptiCollector

@@ -15,8 +15,7 @@ from nsight_writer import Session, program
 from rpl_codeobject.occupancy import AllocatedRegisters, LaunchShape, NoOccupancy, theoretical_occupancy
 from rpl_core.errors import BadDataError
 from rpl_core.interfaces.reader import InputSet
-from rpl_core.model.calls import CallKind
-from rpl_core.model.trace import NO_HANDLE, Agent
+from rpl_core.model.trace import NO_HANDLE, Agent, CallKind
 from rpl_sm90.cuda_api import meaning, plain_name
 from rpl_sm90.products import H100, H200, RESERVED_SHARED_BYTES, SM90, detected
 from rpl_sm90.reader import NsightReader

@@ -8,12 +8,12 @@ import pytest
 @pytest.fixture
 def absent(monkeypatch):
     """As if the package of gfx950 were not installed."""
-    from rpl_core.plugins import packages
+    from rpl_core.plugins import entry_points
 
     def provider(kind, name):
         return "rpl-gfx950" if (kind, name) in {("devices", "gfx950"), ("devices", "mi350x")} else None
 
-    monkeypatch.setattr(packages, "missing_provider", provider)
+    monkeypatch.setattr(entry_points, "missing_provider", provider)
 
 
 def test_every_device_has_a_line_with_its_plugin(rpl_cli):

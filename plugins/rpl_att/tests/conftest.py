@@ -9,7 +9,7 @@ import pytest
 
 from rpl_att.analysis.att_block import att_block
 from rpl_att.contract import AttPart
-from rpl_att.reduction.decoded_trace import read_decoded_trace
+from rpl_att.decoded_trace import read_decoded_trace
 from rpl_gfx90a.products import GFX90A
 from rpl_gfx942.products import GFX942
 from rpl_gfx950.products import GFX950

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from rpl_core.model.device import CeilingOrigin, Pipe
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 from rpl_core.model.trace import Agent
 from rpl_gfx1100.plugin import rpl_detect_device, rpl_device_models
 from rpl_rocprofv3.collector.passes import plan_passes

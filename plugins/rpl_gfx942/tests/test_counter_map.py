@@ -12,7 +12,7 @@ from rpl_analysis.counters.formulas import counters_of
 from rpl_analysis.counters.join import join_counters
 from rpl_analysis.counters.quantities import derive_quantities
 from rpl_analysis.roofline.vocabulary import CACHES, additive
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Origin
 from rpl_core.model.recording import Recording
 from rpl_gfx942.counter_map import COUNTER_MAP
 from rpl_gfx942.plugin import rpl_device_models

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rpl_analysis.roofline.model import Bound
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 
 pytestmark = pytest.mark.data
 

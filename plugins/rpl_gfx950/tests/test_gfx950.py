@@ -9,7 +9,7 @@ import json
 import pytest
 
 from rpl_core.model.device import CeilingOrigin, Pipe
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 from rpl_core.model.trace import Agent
 from rpl_gfx950.counter_map import COUNTER_MAP
 from rpl_gfx950.plugin import rpl_detect_device, rpl_device_models

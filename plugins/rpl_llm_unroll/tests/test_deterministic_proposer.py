@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from rpl_core.model.architecture import Architecture
+from rpl_core.model.device import Architecture
 from rpl_llm_unroll.proposers import DeterministicProposer
 from rpl_optimize.interfaces.declared_change import LoopHints
 from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest

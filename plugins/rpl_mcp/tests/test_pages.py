@@ -15,7 +15,7 @@ from rpl_mcp.results import ReplayComparison
 from rpl_mcp.running import Runner
 from rpl_mcp.server import make_server
 from rpl_mcp.tools import Tools
-from rpl_vmreplay.cli.compare import _failure_document
+from rpl_vmreplay.cli.replay import _failure_document
 
 PAGE = (Path(__file__).parents[3] / "docs" / "mcp.md").read_text(encoding="utf-8")
 

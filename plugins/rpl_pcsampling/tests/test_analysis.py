@@ -16,8 +16,7 @@ from rpl_analysis.facts import KERNEL_QUANTITIES
 from rpl_analysis.interfaces import Comparison, Condition, Rule
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.fact import Fact, Facts
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Metric, Origin
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import TraceRole
 from rpl_pcsampling.analysis.analyzer import PcSampleAnalyzer

@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from rpl_core.errors import BadDataError
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.model.trace import TraceRole
 from rpl_pcsampling.reader import PcSampleReader
 from rpl_pcsampling.samples import EXTRA, STALL_REASONS, UNKNOWN, Method, Position

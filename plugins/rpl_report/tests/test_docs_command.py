@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_report.cli.docs import installed_pages
+from rpl_report.cli.report import installed_pages
 
 ROOT = Path(__file__).resolve().parents[3]
 

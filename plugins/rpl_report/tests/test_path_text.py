@@ -7,7 +7,7 @@ import pytest
 from rpl_analysis.contracts.dag import DagDocument
 from rpl_analysis.documents.dag import dag_document
 from rpl_analysis.execution_graph.build import execution_graph
-from rpl_report.text.path import path_section
+from rpl_report.text import path_section
 from rpl_testkit.programs import RecordedProgram
 
 

@@ -103,7 +103,7 @@ def test_explain_shows_what_sections_say_of_the_kernel(told):
 
 
 def test_labels_of_plugins_stay_as_they_are():
-    from rpl_report.html.kernel_identity import label_text
+    from rpl_report.html.figures import label_text
 
     assert label_text("memory_bandwidth_bound") == "memory bandwidth bound"
     assert label_text("my_plugin:too_many_<b>") == "my_plugin:too_many_<b>"
@@ -112,8 +112,8 @@ def test_labels_of_plugins_stay_as_they_are():
 def test_reports_without_some_documents_say_which(rpl_make_rocpd, rpl_cli, tmp_path):
     from rpl_core.errors import MissingError
     from rpl_core.interfaces.renderer import RenderRequest
-    from rpl_report.html.renderer import HtmlRenderer
-    from rpl_report.text.report import TextRenderer
+    from rpl_report.html.page import HtmlRenderer
+    from rpl_report.text import TextRenderer
 
     rpl_cli("analyze", rpl_make_rocpd([("copy", 1000, 3000)]), "-o", tmp_path / "out").assert_ok()
     from rpl_analysis.contracts.profile import ProfileDocument

@@ -16,8 +16,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from rpl_selftest.bench import ON_A_GPU, TRACED
-from rpl_selftest.known_work import kernels, kernels_of_testbed
+from rpl_selftest.bench import ON_A_GPU, TRACED, kernels, kernels_of_testbed
 
 TIMES_NS = {"stream_copy": 150_000, "fma_short": 4_000_000, "fma_long": 8_000_000}
 #: Argument list as the real one has it.

@@ -11,10 +11,18 @@ from pathlib import Path
 import pytest
 
 from rpl_core.errors import BadDataError
-from rpl_selftest.archive import document_in, html_page, read_archive, scrubber, write_archive
 from rpl_selftest.bench import Bench
 from rpl_selftest.contract import LinePart, SelftestDocument
-from rpl_selftest.kept import KeptResult, keep, read_kept
+from rpl_selftest.kept import (
+    KeptResult,
+    document_in,
+    html_page,
+    keep,
+    read_archive,
+    read_kept,
+    scrubber,
+    write_archive,
+)
 
 ROOT = Path(__file__).parents[3]
 EVIL = "x` | <script>alert(1)</script>\n| forged | confirmed \x1b[31m"

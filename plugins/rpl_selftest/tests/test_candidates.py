@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from rpl_measure.sequential import AcceptRule
-from rpl_selftest.bench import Bench, Sizes
+from rpl_selftest.bench import Bench, Sizes, kernels, kernels_of_testbed
 from rpl_selftest.check import NotPossibleError, Outcome
 from rpl_selftest.checks import candidates
 from rpl_selftest.checks.candidates import Judged, most_by_chance
-from rpl_selftest.known_work import kernels, kernels_of_testbed
 
 ROOT = Path(__file__).parents[3]
 

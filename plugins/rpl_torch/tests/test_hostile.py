@@ -195,10 +195,10 @@ def test_a_million_nested_stacks(tmp_path):
 
 
 def test_an_event_that_is_too_large_is_refused(tmp_path, monkeypatch):
-    from rpl_torch.reading import events
+    from rpl_torch.reading import columns
 
-    monkeypatch.setattr(events, "_LARGEST_VALUE", 10_000)
-    monkeypatch.setattr(events, "_WINDOW_BYTES", 1000)
+    monkeypatch.setattr(columns, "_LARGEST_VALUE", 10_000)
+    monkeypatch.setattr(columns, "_WINDOW_BYTES", 1000)
     path = changed(tmp_path, lambda d: d["traceEvents"][0].update(name="x" * 100_000))
     with pytest.raises(BadDataError, match="an event has more than"):
         read(path)

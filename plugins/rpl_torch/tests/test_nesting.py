@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from rpl_torch.analysis import nesting
-from rpl_torch.analysis.nesting import nested
+from rpl_torch.analysis import launches
+from rpl_torch.analysis.launches import nested
 
 
 def tree(rng, begin, end, depth, rows, thread):
@@ -22,7 +22,7 @@ def tree(rng, begin, end, depth, rows, thread):
 
 @pytest.mark.parametrize("block", [3, 1 << 16])
 def test_the_innermost_and_the_nearest_chosen_are_those_of_plain_search(monkeypatch, block):
-    monkeypatch.setattr(nesting, "_BLOCK", block)
+    monkeypatch.setattr(launches, "_BLOCK", block)
     rng = random.Random(7)
     for _ in range(30):
         rows = []

@@ -8,7 +8,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_testkit.kineto_writer import KinetoTrace
 from rpl_torch.analysis.collectives import bus_factor
 from rpl_torch.analysis.report import torch_report
@@ -305,7 +305,7 @@ def keys_of(event):
 
 @pytest.mark.parametrize("window", [64, 1000, 1 << 18])
 def test_however_the_file_is_cut_the_columns_are_the_same(tmp_path, monkeypatch, window):
-    from rpl_torch.reading import events
+    from rpl_torch.reading import columns
     from rpl_torch.reading.trace import read_trace
 
     trace = rank_trace(0, operations=20)
@@ -320,7 +320,7 @@ def test_however_the_file_is_cut_the_columns_are_the_same(tmp_path, monkeypatch,
     path = tmp_path / "t.json"
     path.write_text(json.dumps(document, indent=1 if window == 1000 else None))
     whole = read_trace(path, "r", "f", None)
-    monkeypatch.setattr(events, "_WINDOW_BYTES", window)
+    monkeypatch.setattr(columns, "_WINDOW_BYTES", window)
     found = read_trace(path, "r", "f", None)
     assert np.array_equal(found.dispatches.begin_ns, whole.dispatches.begin_ns)
     assert len(found.dispatches) == 40

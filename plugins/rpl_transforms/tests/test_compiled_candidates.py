@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rpl_codeobject.comparing import compare_code_objects
-from rpl_codeobject.values import CodeObject
+from rpl_codeobject.kernel_code import CodeObject
 from rpl_optimize.build.binary_guards import binary_guards
 from rpl_optimize.interfaces.transformation import KernelSource
 from rpl_optimize.transform import apply_edits

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rpl_codeobject.disassembly import disassemble
-from rpl_codeobject.values import CodeObject
+from rpl_codeobject.kernel_code import CodeObject
 from rpl_optimize.interfaces.transformation import KernelSource
 from rpl_optimize.transform import apply_edits
 from rpl_transforms.controls import PRELUDE, find_stores

@@ -11,18 +11,9 @@ import pytest
 
 from rpl_core.errors import MissingError
 from rpl_core.interfaces.options import Options
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_vmreplay.capture.accesses import common, size_of, union, without
 from rpl_vmreplay.compare import judge
-from rpl_vmreplay.compare.data_types import (
-    NOT_A_NUMBER,
-    DataType,
-    Element,
-    bound,
-    computes_in_halves,
-    distances,
-    parameter_types,
-)
 from rpl_vmreplay.compare.experiment import (
     Baseline,
     Experiment,
@@ -42,7 +33,17 @@ from rpl_vmreplay.compare.judge import (
     blindness,
 )
 from rpl_vmreplay.compare.mutants import can_be_changed
-from rpl_vmreplay.compare.outputs import Output, as_set
+from rpl_vmreplay.compare.outputs import (
+    NOT_A_NUMBER,
+    DataType,
+    Element,
+    Output,
+    as_set,
+    bound,
+    computes_in_halves,
+    distances,
+    parameter_types,
+)
 from rpl_vmreplay.compare.pair import TurnsRequest, drawn_order, take_turns
 from rpl_vmreplay.interfaces.replayer import AgainstResult, Failure, MemoryRange, ReplayError, ReplayResult
 

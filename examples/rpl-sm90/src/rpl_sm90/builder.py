@@ -21,9 +21,8 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
-from rpl_core.files.bounded import read_regular
-from rpl_core.process.launch import require_program
-from rpl_core.process.storage import make_directory
+from rpl_core.files import make_directory, read_regular
+from rpl_core.process.runner import require_program
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import BuildRun, StepFailedError, TextBuilder, build_environment
 from rpl_optimize.build.host_code import HOST_CODE

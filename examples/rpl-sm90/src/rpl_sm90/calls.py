@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rpl_core.model.calls import NON_BLOCKING, NULL_STREAM
-from rpl_core.model.trace import NO_HANDLE, ApiCalls
+from rpl_core.model.trace import NO_HANDLE, NON_BLOCKING, NULL_STREAM, ApiCalls
 from rpl_sm90.cuda_api import ON_DEVICE, STREAM_TABLE, plain_name
 
 if TYPE_CHECKING:

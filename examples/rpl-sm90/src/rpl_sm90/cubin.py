@@ -21,7 +21,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from rpl_core.errors import BadDataError
-from rpl_core.files.bounded import read_regular
+from rpl_core.files import read_regular
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from rpl_core.model.calls import CallKind, CallMeaning, HostApi
+from rpl_core.model.trace import CallKind, CallMeaning, HostApi
 
 CUDA = HostApi("CUDA", trace_with="nsys profile --trace=cuda")
 #: The table that tells of a stream stands for its creation: the export names no stream beside that call.

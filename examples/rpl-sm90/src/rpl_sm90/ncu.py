@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from rpl_core.errors import BadDataError
-from rpl_core.files.bounded import read_regular
+from rpl_core.files import read_regular
 from rpl_core.interfaces.reader import InputSet, Reader
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.model.trace import (
     Agent,
     CounterValues,

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from functools import partial
 
-from rpl_core.model.architecture import Architecture, OccupancyLimits, RegisterFile
 from rpl_core.model.device import (
+    Architecture,
     CeilingOrigin,
     ComputeCeiling,
     CounterMap,
     DeviceModel,
     Formula,
     MemoryCeiling,
+    OccupancyLimits,
     Pipe,
     Quantity,
+    RegisterFile,
 )
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 from rpl_core.model.trace import Agent
 
 ARCHITECTURE = "sm_90"

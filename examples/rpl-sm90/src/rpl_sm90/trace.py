@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rpl_core.errors import BadDataError
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.model.trace import (
     Agent,
     Copies,

@@ -7,7 +7,7 @@ LLVM review of ``getLDSAllocGranule`` (2026-09); LDS and register file sizes als
 
 from __future__ import annotations
 
-from rpl_core.model.architecture import (
+from rpl_core.model.device import (
     Architecture,
     MatrixRates,
     OccupancyLimits,

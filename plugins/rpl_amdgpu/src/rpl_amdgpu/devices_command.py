@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rpl_core.model.device import CeilingOrigin, DeviceModel, Quantity
-    from rpl_core.plugins.relay import Contribution
+    from rpl_core.plugins.host import Contribution
 
 __all__ = ["devices"]
 
@@ -50,7 +50,7 @@ def devices(context: click.Context, as_json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    from rpl_core.plugins.packages import missing_providers
+    from rpl_core.plugins.entry_points import missing_providers
 
     session = session_of(context)
     known = session.host.catalog.devices().contributions
@@ -92,8 +92,8 @@ def _named(name: str, known: Sequence[Contribution[DeviceModel]]) -> Sequence[Co
     if found:
         return found
     from rpl_core.errors import MissingError
-    from rpl_core.plugins.packages import missing_provider
-    from rpl_core.text.alike import did_you_mean
+    from rpl_core.plugins.entry_points import missing_provider
+    from rpl_core.text import did_you_mean
 
     package = missing_provider("devices", wanted)
     names = [text for one in known for text in (one.value.name, one.value.architecture)]
@@ -123,7 +123,7 @@ def _row(one: Contribution[DeviceModel]) -> tuple[str, ...]:
 def _lines(device: DeviceModel) -> Iterable[str]:
     """As people read it: facts, reasons for unknown ones, ceilings, what can be counted."""
     from rpl_core.cli.output import terminal_width
-    from rpl_core.text.table import format_table
+    from rpl_core.text import format_table
 
     facts = [("device", f"{device.name}: {device.product}")]
     facts += [

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
-from rpl_core.plugins.packages import missing_provider
+from rpl_core.plugins.entry_points import missing_provider
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,8 +73,8 @@ def _architecture(version: int) -> str:
 
 def known_architectures() -> frozenset[str]:
     """What the installed plugins know by device, with the plugins that the environment allows."""
+    from rpl_core.plugins.discovery import PluginSelection
     from rpl_core.plugins.host import create_host
-    from rpl_core.plugins.selection import PluginSelection
 
     host = create_host(PluginSelection.from_environment(), config={})
     return frozenset(model.architecture for model in host.catalog.devices())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.interfaces.fact import Fact
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.plugins.packages import missing_provider
+from rpl_core.plugins.entry_points import missing_provider
 
 __all__ = ["DEVICE_PACKAGE", "DevicePackageAnalyzer"]
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from rpl_core.model.architecture import Architecture
-from rpl_core.model.device import ComputeCeiling, CounterMap, MemoryCeiling, Pipe
+from rpl_core.model.device import Architecture, ComputeCeiling, CounterMap, MemoryCeiling, Pipe
 from rpl_core.values import frozen
 
 __all__ = ["ByteRate", "ComputeRate", "Family", "Product"]

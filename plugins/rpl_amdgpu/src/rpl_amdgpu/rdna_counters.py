@@ -12,7 +12,7 @@ whose hits count as traffic beyond L2.
 from __future__ import annotations
 
 from rpl_core.model.device import CounterMap, Formula, Quantity
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 
 __all__ = ["rdna_counter_map"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.analyzer import AnalysisContext
-    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.device import Architecture
 
 __all__ = ["architecture_name", "architecture_of"]
 

@@ -27,15 +27,15 @@ from rpl_codeobject.occupancy import (
 )
 from rpl_core.errors import RplError
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
-from rpl_core.model.architecture import Architecture
+from rpl_core.model.device import Architecture
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rpl_analysis.runtime.model import KernelTime
+    from rpl_codeobject.kernel_code import Kernel
     from rpl_codeobject.occupancy import Mode, UsedRegisters
-    from rpl_codeobject.values import Kernel
 
 
 class OccupancyAnalyzer(Analyzer):

@@ -14,8 +14,7 @@ import pytest
 
 from rpl_analysis.bottleneck.classify import classify, headroom_of
 from rpl_analysis.bottleneck.rule_file import builtin_rules
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 
 #: Strongest first: id, label, the rule that looks at the same limit, conditions.
 RULES = (

@@ -8,7 +8,7 @@ import pytest
 
 from rpl_analysis.bottleneck.rule_file import builtin_rules
 from rpl_analysis.interfaces import BottleneckLabel
-from rpl_report.text.report import corrections_section
+from rpl_report.text import corrections_section
 
 from .conftest import TABLE, case_of
 

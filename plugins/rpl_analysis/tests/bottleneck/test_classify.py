@@ -9,8 +9,7 @@ from rpl_analysis.bottleneck.model import Confidence
 from rpl_analysis.bottleneck.rule_file import builtin_rules, parse_rules
 from rpl_analysis.interfaces import BottleneckLabel
 from rpl_core.errors import BadDataError
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 
 #: A kernel that nothing limits: every rule is testable and none applies.
 HARMLESS = {

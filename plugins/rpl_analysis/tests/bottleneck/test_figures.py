@@ -12,7 +12,7 @@ from rpl_analysis.facts import KERNEL_TIMES
 from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
 from rpl_codeobject.occupancy import LaunchShape, UsedRegisters, theoretical_occupancy
 from rpl_core.interfaces.analyzer import AnalysisContext
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.model.recording import Recording
 from rpl_gfx942.plugin import rpl_detect_device
 from rpl_gfx942.products import FACTS

@@ -8,8 +8,7 @@ from rpl_analysis.bottleneck.classify import classify, headroom_of
 from rpl_analysis.bottleneck.model import Confidence
 from rpl_analysis.bottleneck.rule_file import parse_rules
 from rpl_core.errors import BadDataError
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 
 
 def share(value, exactness=Exactness.EXACT, **more):

@@ -9,7 +9,7 @@ from rpl_analysis.counters.analyzer import CountersAnalyzer
 from rpl_analysis.facts import KERNEL_COUNTERS, KERNEL_QUANTITIES
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.model.device import Formula, Quantity
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Origin
 from rpl_core.model.trace import TraceRole
 
 

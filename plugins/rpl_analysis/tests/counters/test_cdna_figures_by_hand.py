@@ -18,7 +18,7 @@ import rpl_gfx942.plugin
 import rpl_gfx950.plugin
 from rpl_analysis.counters.join import join_counters
 from rpl_analysis.counters.quantities import derive_quantities
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Origin
 from rpl_core.model.recording import Recording
 from rpl_testkit.traces import TracedDispatch, make_trace
 

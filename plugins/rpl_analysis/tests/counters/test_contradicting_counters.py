@@ -14,7 +14,7 @@ import pytest
 from rpl_analysis.counters.formulas import evaluate_formula
 from rpl_analysis.counters.model import KernelCounters
 from rpl_core.model.device import Formula
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 
 WRITES = Formula("64 * W64 + 32 * max0(W - W64)", Exactness.EXACT, "test")
 

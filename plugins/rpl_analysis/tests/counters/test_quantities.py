@@ -7,7 +7,7 @@ import pytest
 from rpl_analysis.counters.join import join_counters
 from rpl_analysis.counters.quantities import derive_quantities
 from rpl_core.model.device import Formula, Quantity, Refinement
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Origin
 
 EXACT, LOWER, INTERVAL, ESTIMATE = (
     Exactness.EXACT,

@@ -7,10 +7,9 @@ import pytest
 
 from rpl_analysis.execution_graph.build import execution_graph
 from rpl_analysis.execution_graph.results.findings import graph_diagnostics
-from rpl_core.model.calls import HostApi
 from rpl_core.model.diagnostic import Severity
-from rpl_core.model.merge import merge_traces
-from rpl_core.model.trace import Trace
+from rpl_core.model.recording import merge_traces
+from rpl_core.model.trace import HostApi, Trace
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from rpl_analysis.execution_graph.dependencies import device_waits
 from rpl_analysis.execution_graph.graph.edges import Confidence
-from rpl_core.model.calls import CallKind
+from rpl_core.model.trace import CallKind
 from rpl_testkit.programs import RecordedProgram
 
 EVENT = 0xE1

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_core.model.merge import merge_traces
+from rpl_core.model.recording import merge_traces
 from rpl_core.model.trace import DeviceEvents, Trace
 
 EVENT = 0xE1

@@ -9,7 +9,7 @@ import rpl_gfx942.plugin
 import rpl_gfx950.plugin
 import rpl_gfx1030.plugin
 import rpl_gfx1100.plugin
-from rpl_core.model.architecture import Architecture
+from rpl_core.model.device import Architecture
 
 _PLUGINS = (
     rpl_gfx90a.plugin,

@@ -13,7 +13,7 @@ from rpl_codeobject.occupancy import (
     UsedRegisters,
     theoretical_occupancy,
 )
-from rpl_core.model.architecture import Architecture
+from rpl_core.model.device import Architecture
 
 FACTS = Path(__file__).resolve().parents[5] / "shared" / "data" / "occupancy" / "llvm_facts.json"
 

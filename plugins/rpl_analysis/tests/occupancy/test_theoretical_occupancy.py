@@ -17,7 +17,7 @@ from rpl_codeobject.occupancy import (
     theoretical_occupancy,
 )
 from rpl_core.errors import BadDataError
-from rpl_core.model.architecture import Architecture
+from rpl_core.model.device import Architecture
 from rpl_gfx942.products import FACTS as GFX942
 
 GFX90A = cdna_architecture("gfx90a")

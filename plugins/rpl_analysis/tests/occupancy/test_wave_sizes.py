@@ -9,9 +9,8 @@ from rpl_analysis.counters.analyzer import CountersAnalyzer
 from rpl_analysis.facts import KERNEL_TIMES, OCCUPANCY
 from rpl_analysis.occupancy import OccupancyAnalyzer
 from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
-from rpl_codeobject.kernel_code import KERNEL_CODE, KernelCode
+from rpl_codeobject.kernel_code import KERNEL_CODE, Kernel, KernelCode
 from rpl_codeobject.occupancy import NoOccupancy
-from rpl_codeobject.values import Kernel
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.recording import Recording
 from rpl_core.schedule import Step, analyze

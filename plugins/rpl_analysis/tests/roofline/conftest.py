@@ -9,18 +9,18 @@ import pytest
 
 from rpl_analysis.roofline.kernel import KernelFigures, kernel_roofline
 from rpl_analysis.roofline.model import KernelRoofline
-from rpl_core.model.architecture import Architecture, PackedArithmetic
 from rpl_core.model.device import (
+    Architecture,
     CeilingOrigin,
     ComputeCeiling,
     CounterMap,
     DeviceModel,
     MemoryCeiling,
+    PackedArithmetic,
     Pipe,
     TypedWork,
 )
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Metric, Origin
 from rpl_testkit.devices import make_device as a_device
 
 SPEC, MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED

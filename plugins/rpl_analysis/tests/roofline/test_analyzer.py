@@ -17,7 +17,7 @@ from rpl_codeobject.kernel_code import PackedMix
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.fact import Facts
 from rpl_core.interfaces.options import Options
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 from rpl_core.model.recording import Recording
 from rpl_testkit.traces import TracedDispatch, make_trace
 

@@ -7,7 +7,7 @@ import pytest
 from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
 from rpl_analysis.roofline.corrections import flop_corrections
 from rpl_codeobject.kernel_code import PackedMix, packed_mix
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 
 NONE = dict.fromkeys(
     (

@@ -18,7 +18,7 @@ from rpl_core.model.device import (
     Quantity,
     TypedWork,
 )
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 from rpl_core.model.recording import Recording
 from rpl_core.pipeline import AnalysisRequest, analyse
 from rpl_testkit.devices import make_device

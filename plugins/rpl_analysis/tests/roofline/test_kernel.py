@@ -11,7 +11,7 @@ import pytest
 
 from rpl_analysis.roofline.model import Bound
 from rpl_core.model.device import Pipe
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 
 LOWER, INTERVAL, ESTIMATE = Exactness.LOWER_BOUND, Exactness.INTERVAL, Exactness.ESTIMATE
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpl_analysis.roofline.quotients import largest, quotient, scaled
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Metric, Origin
 
 _KINDS = st.sampled_from([Exactness.EXACT, Exactness.INTERVAL, Exactness.LOWER_BOUND])
 

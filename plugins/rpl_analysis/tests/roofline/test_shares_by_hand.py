@@ -13,7 +13,7 @@ import pytest
 
 from rpl_analysis.roofline.model import Bound
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe, TypedWork
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 
 from .conftest import COUNTER_MAP, figure
 

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from rpl_analysis.runtime.registers import with_believable_registers
-from rpl_core.model.architecture import Architecture, RecordQuirks
+from rpl_core.model.device import Architecture, RecordQuirks
 from rpl_core.model.recording import Recording
 from rpl_testkit.traces import TracedDispatch, make_trace
 

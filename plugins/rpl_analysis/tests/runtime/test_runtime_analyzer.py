@@ -12,7 +12,7 @@ from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.options import Options
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Origin
 from rpl_core.model.recording import Recording
 from rpl_testkit.traces import TracedDispatch, make_trace
 

@@ -8,7 +8,7 @@ import pytest
 
 from rpl_analysis.text.distinct import named_few, shorten_apart
 from rpl_analysis.text.fit import fit_table
-from rpl_core.text.safety import shorten
+from rpl_core.text import shorten
 
 GEMMS = [
     f"Cijk_Alik_Bljk_F8HS_BH_BiasSH_UserArgs_MT{tile}_MI16x16x1_SN_LDSB1_{'x' * 40}_LPA{pad}_WG32_8_1_WGM32"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rpl_analysis.text.fit import fit_table
-from rpl_core.text.table import wrap_lines
+from rpl_core.text import wrap_lines
 
 COLUMNS = ("name", "a", "bb", "label")
 ROWS = [("begin_" + "x" * 60 + "_end", "1", "22", "some_label"), ("short", "10", "2", "other")]

@@ -1,4 +1,4 @@
-"""The analyzer of thread traces: the blocks of all traced kernels, and the figures that rules can test."""
+"""The analyzer of thread traces: a block per traced kernel, figures for rules, fields of ``profile.json``."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from rpl_analysis.facts import KERNEL_TIMES
 from rpl_att.facts import ATT, DEPENDENCY_WAIT_FRACTION, MFMA_UTILIZATION, TRACE_HEADROOM, VALU_UTILIZATION
 from rpl_att.reader import EXTRA
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.interfaces.document import DocumentContext, DocumentSection
 from rpl_core.interfaces.fact import Fact
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Metric, Origin
 
 if TYPE_CHECKING:
     from rpl_att.contract import AttPart
     from rpl_core.contracts.common import MetricDoc
-
 
 FIGURES = (TRACE_HEADROOM, DEPENDENCY_WAIT_FRACTION, VALU_UTILIZATION, MFMA_UTILIZATION)
 _NOTE = "of the traced waves of one dispatch"
@@ -141,3 +140,55 @@ def _diagnostics(blocks: Sequence[AttPart]) -> Iterable[Diagnostic]:
                 )
         for warning in block.warnings:
             yield Diagnostic("att.damaged_part", warning, where=place)
+
+
+# The fields of ``profile.json`` that hold thread traces.
+
+
+class _ThreadTraces(DocumentSection):
+    document = "profile"
+
+    def model(self) -> type[AttPart]:
+        from rpl_att.contract import AttPart
+
+        return AttPart
+
+
+class TimedTraces(_ThreadTraces):
+    """``att`` of the application and of each kernel that the document knows."""
+
+    name = "thread-traces"
+    summary = "the thread trace of each kernel, and that of the longest-running one"
+    field = "att"
+
+    def draft(self, context: DocumentContext) -> AttPart | None:
+        """That of the longest-running traced kernel; without times, that with most instructions."""
+        timed = self.kernels(context)
+        if timed:
+            return next(iter(timed.values()))
+        return max(_traces(context).values(), key=lambda part: part.instructions or 0, default=None)
+
+    def kernels(self, context: DocumentContext) -> Mapping[str, AttPart]:
+        traces = _traces(context)
+        return {name: traces[name] for name in _timed(context) if name in traces}
+
+
+class UntimedTraces(_ThreadTraces):
+    """Traces of kernels that the timing runs do not know, or that nobody timed."""
+
+    name = "untimed-thread-traces"
+    summary = "thread traces of kernels without a time in the document"
+    field = "untimed_thread_traces"
+
+    def draft(self, context: DocumentContext) -> tuple[AttPart, ...] | None:
+        timed = _timed(context)
+        return tuple(part for name, part in _traces(context).items() if name not in timed) or None
+
+
+def _traces(context: DocumentContext) -> Mapping[str, AttPart]:
+    return context.facts.get(ATT) or {}
+
+
+def _timed(context: DocumentContext) -> Mapping[str, object]:
+    """Kernels with a time, the longest-running first."""
+    return context.facts.get(KERNEL_TIMES) or {}

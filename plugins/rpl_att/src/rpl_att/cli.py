@@ -180,7 +180,7 @@ def export(
     import json
 
     from rpl_att.showing import collapsed, speedscope
-    from rpl_core.files.atomic import write_atomic
+    from rpl_core.files import write_atomic
 
     output = session_of(context).output
     chosen = _chosen(path, kernel, dispatch)

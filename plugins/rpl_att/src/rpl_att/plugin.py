@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.section import ReportSection
 
 RPL_API = 2
-#: Their limits and defaults stand in ``rpl_att.settings``.
+#: Their limits and defaults stand in ``rpl_att.options``.
 RPL_SETTINGS = (
     PluginSetting("plugins.att.target-cu", SettingKind.VALUE, "compute unit that is traced"),
     PluginSetting("plugins.att.shader-engine-mask", SettingKind.VALUE, "shader engines that are traced"),
@@ -29,8 +29,8 @@ RPL_SETTINGS = (
 
 @hookimpl
 def rpl_collectors(config: Mapping[str, Any]) -> tuple[Collector, ...]:
-    from rpl_att.collector.att_collector import ThreadTraceCollector
-    from rpl_att.settings import settings_from
+    from rpl_att.collector import ThreadTraceCollector
+    from rpl_att.options import settings_from
 
     return (ThreadTraceCollector(settings_from(config)),)
 
@@ -51,7 +51,7 @@ def rpl_analyzers() -> tuple[Analyzer, ...]:
 
 @hookimpl
 def rpl_documents() -> tuple[DocumentSection, ...]:
-    from rpl_att.document_sections import TimedTraces, UntimedTraces
+    from rpl_att.analyzer import TimedTraces, UntimedTraces
 
     return (TimedTraces(), UntimedTraces())
 
@@ -72,6 +72,6 @@ def rpl_options() -> tuple[CommandOption[Any], ...]:
 
 @hookimpl
 def rpl_doctor_checks(config: Mapping[str, Any]) -> tuple[DoctorCheck, ...]:
-    from rpl_att.settings import DecoderCheck, settings_from
+    from rpl_att.options import DecoderCheck, settings_from
 
     return (DecoderCheck(settings_from(config)),)

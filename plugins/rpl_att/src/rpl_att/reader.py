@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_att.reading.raw_files import agents_beside, is_raw_file, raw_identity
+from rpl_att.reading.folder import agents_beside, is_raw_file, raw_identity
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.model.trace import Dispatches, LaunchShapes, Trace, TraceRole, TraceSource
 
 if TYPE_CHECKING:
-    from rpl_att.model import ThreadTrace
+    from rpl_att.decoded_trace import ThreadTrace
 
 #: Key of the traces in ``Trace.extras``.
 EXTRA = "thread_traces"
@@ -54,8 +54,8 @@ class ThreadTraceReader(Reader):
         return sets
 
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
+        from rpl_att.decoded_trace import read_decoded_trace
         from rpl_att.decoding.decode import read_raw_trace
-        from rpl_att.reduction.decoded_trace import read_decoded_trace
 
         if inputs.format == "raw thread trace":
             paths = tuple(path for path in inputs.paths if is_raw_file(path.name))
@@ -144,7 +144,7 @@ def _trace(inputs: InputSet, trace: ThreadTrace, sources: Sequence[Path]) -> Tra
 
 
 def _format(trace: ThreadTrace) -> str:
-    from rpl_att.model import Level
+    from rpl_att.decoded_trace import Level
 
     if trace.level is Level.RAW and trace.code is None and trace.occupancy is None:
         return "thread trace, not decoded"

@@ -12,20 +12,18 @@ import attrs
 from rpl_analysis.text.names import shown_names
 from rpl_att.analysis.att_block import att_block
 from rpl_att.analysis.hot_spots import cost, frames, hot_instructions, hot_lines, instruction
-from rpl_att.analysis.next_step import hottest, waited_for
-from rpl_att.analysis.totals import Totals, totals_of
-from rpl_att.analysis.wave_time import waits
+from rpl_att.analysis.totals import Totals, totals_of, waits
 from rpl_att.contract import AttInstruction, AttLoop, AttPart, AttSourceLine, AttWait
-from rpl_att.model import ThreadTrace
+from rpl_att.decoded_trace import ThreadTrace
+from rpl_att.instruction_class import hottest, waited_for
 from rpl_att.reader import EXTRA, ThreadTraceReader
 from rpl_att.reading.folder import TraceFolder, place_of, read_source, source_names
 from rpl_core.errors import BadDataError, MissingError, UsageError
-from rpl_core.ingest.files import expand
+from rpl_core.ingest.load import expand
 from rpl_core.interfaces.reader import InputSet
 from rpl_core.run_directory.layout import MANIFEST, is_run_directory
-from rpl_core.run_directory.reader import load_manifest, pass_files, recorded_files
-from rpl_core.text.safety import printable, shorten
-from rpl_core.text.table import counted, format_table
+from rpl_core.run_directory.manifest import load_manifest, pass_files, recorded_files
+from rpl_core.text import counted, format_table, printable, shorten
 from rpl_core.values import frozen
 
 _SHOWN = 5

@@ -12,7 +12,7 @@ import pytest
 
 from rpl_att.analysis.utilisation import SHOWN_POINTS, busiest_target, occupancy, occupancy_timeline, timeline
 from rpl_att.reading.folder import TraceFolder
-from rpl_att.reading.occupancy_events import read_occupancy
+from rpl_att.reading.wave_files import read_occupancy
 
 #: One instruction of a class each, with whether a pipe executes it.
 CODE = (

@@ -168,7 +168,7 @@ def test_hot_lines_add_up_the_rows_of_a_line(att_of, att_folder):
 def test_stats_table_gives_the_same_sums_as_code(att_folder, tmp_path: Path, att_of):
     """Only the CSV is there: sums are those of its columns, and what needs waves says so."""
     from rpl_att.analysis.att_block import att_block
-    from rpl_att.reduction.decoded_trace import read_decoded_trace
+    from rpl_att.decoded_trace import read_decoded_trace
 
     source = att_folder("wave_gemm")
     folder = tmp_path / source.name

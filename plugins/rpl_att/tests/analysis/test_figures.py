@@ -12,9 +12,9 @@ from rpl_att.analysis.att_block import att_block
 from rpl_att.analysis.utilisation import busiest_target, mfma_utilisation
 from rpl_att.analyzer import FIGURES, kernel_figures
 from rpl_att.contract import AttPart
-from rpl_att.reduction.decoded_trace import read_decoded_trace
+from rpl_att.decoded_trace import read_decoded_trace
 from rpl_core.contracts.common import MetricDoc
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 
 
 def test_figures_are_estimates_under_the_names_that_rules_use(att_of):

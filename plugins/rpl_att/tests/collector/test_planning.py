@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_att.collector.att_collector import KernelTarget, most_critical
+from rpl_att.collector import KernelTarget, most_critical
 from rpl_core.errors import MissingError
 
 

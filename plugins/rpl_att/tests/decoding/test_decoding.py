@@ -91,8 +91,8 @@ def test_an_unmatched_instruction_is_counted_and_in_no_row(recording):
 
 
 def test_absolute_addresses_are_located_by_the_results_of_the_process(recording):
-    from rpl_att.decoding.code_rows import CodeRows
     from rpl_att.decoding.decode import read_loads
+    from rpl_att.decoding.worker import CodeRows
 
     (trace,) = recording.traces("S")
     entry = {"code_object_id": 5, "load_base": 0x70000000, "load_size": 0x2000, "load_delta": 0x70000000}

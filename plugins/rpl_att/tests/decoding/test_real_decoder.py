@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rpl_att.decoded_trace import read_decoded_trace
 from rpl_att.decoding.decode import decode_raw
-from rpl_att.reading.raw_files import is_raw_file
-from rpl_att.reduction.decoded_trace import read_decoded_trace
-from rpl_att.settings import find_decoder, library_in
+from rpl_att.options import find_decoder, library_in
+from rpl_att.reading.folder import is_raw_file
 
 #: Sample -> (folder of raw traces, table of instructions); the decoded folder has the same name.
 SAMPLES = {

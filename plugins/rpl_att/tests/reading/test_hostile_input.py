@@ -170,7 +170,7 @@ def test_too_many_waves_are_refused(sound, monkeypatch):
 
 
 def test_a_gigantic_skeleton_is_refused(sound, monkeypatch):
-    monkeypatch.setattr("rpl_att.reading.json_arrays.MAX_SKELETON_BYTES", 5000)
+    monkeypatch.setattr("rpl_att.reading.wave_files.MAX_SKELETON_BYTES", 5000)
     path = sound.path / "se0_sm0_sl0_wv0.json"
     document = json.loads(path.read_text())
     path.write_text(json.dumps({"pad": "x" * 10_000, **document}))
@@ -235,10 +235,9 @@ def test_terminal_escapes_in_names_do_not_reach_the_terminal(trace_folder, rpl_c
 def test_blocks_give_the_same_result_as_the_whole(sound, att_folder, monkeypatch, att_of):
     """Block borders anywhere in the file change nothing."""
     from rpl_att.analysis.att_block import att_block
-    from rpl_att.reduction.decoded_trace import read_decoded_trace
+    from rpl_att.decoded_trace import read_decoded_trace
 
-    for module in ("json_arrays", "occupancy_events"):
-        monkeypatch.setattr(f"rpl_att.reading.{module}.BLOCK_BYTES", 613)
+    monkeypatch.setattr("rpl_att.reading.wave_files.BLOCK_BYTES", 613)
     gfx950 = GFX950.architecture
     assert att_block(read_decoded_trace(att_folder("wave_gemm")), gfx950) == att_of("wave_gemm")
 

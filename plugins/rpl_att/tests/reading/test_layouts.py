@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_att.reading.folder import TraceFolder
-from rpl_att.reading.raw_files import files_beside
+from rpl_att.reading.folder import TraceFolder, files_beside
 
 
 def test_eight_columns_without_waves_have_no_stall(att_folder, tmp_path):
     from rpl_att.analysis.att_block import att_block
-    from rpl_att.reduction.decoded_trace import read_decoded_trace
+    from rpl_att.decoded_trace import read_decoded_trace
 
     folder = tmp_path / "ui_output_agent_34975_dispatch_20"
     folder.mkdir()
@@ -61,7 +60,7 @@ def test_rocprofv2_gives_the_mix_of_the_same_waves_decoded_anew(att_of):
 def test_packed_and_explicit_occupancy_events_agree(att_folder):
     """The early packed file against the newer form of the same trace: equal to 8 cycles."""
     from rpl_att.reading.folder import TraceFolder
-    from rpl_att.reading.occupancy_events import read_occupancy
+    from rpl_att.reading.wave_files import read_occupancy
 
     packed = read_occupancy(TraceFolder.at(att_folder("aiter")))
     explicit = read_occupancy(TraceFolder.at(att_folder("aiter_10col")))
@@ -171,7 +170,7 @@ def test_waves_inside_the_archive_of_rocprofv2_are_read(rpl_shared_data, tmp_pat
     import tarfile
 
     from rpl_att.analysis.att_block import att_block
-    from rpl_att.reduction.decoded_trace import read_decoded_trace
+    from rpl_att.decoded_trace import read_decoded_trace
     from rpl_gfx942.products import FACTS
 
     (archive,) = (rpl_shared_data / "att" / "gfx942_elementwise_rocprofv2").glob("*.tar.gz")

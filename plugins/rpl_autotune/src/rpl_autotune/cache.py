@@ -19,9 +19,8 @@ from pydantic import ValidationError
 from rpl_autotune.evaluation.templates import text_digest
 from rpl_autotune.interfaces.job import Reading, Timing, Variant
 from rpl_core.errors import BadDataError
-from rpl_core.files.bounded import open_regular
-from rpl_core.process.storage import make_directory, storage_error
-from rpl_core.text.secrets import masked_words
+from rpl_core.files import make_directory, open_regular, storage_error
+from rpl_core.text import masked_words
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

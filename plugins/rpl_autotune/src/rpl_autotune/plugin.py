@@ -41,7 +41,7 @@ def rpl_proposers() -> tuple[Proposer, ...]:
 
 @hookimpl
 def rpl_executors() -> tuple[Executor, ...]:
-    from rpl_autotune.search.recorded import RecordedExecutor
+    from rpl_autotune.search.outcome import RecordedExecutor
 
     return (RecordedExecutor(),)
 
@@ -55,6 +55,6 @@ def rpl_documents() -> tuple[DocumentContract, ...]:
 
 @hookimpl
 def rpl_report_sections() -> tuple[ReportSection, ...]:
-    from rpl_autotune.report.section import AutotuneSection
+    from rpl_autotune.report import AutotuneSection
 
     return (AutotuneSection(),)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_autotune.contracts.autotune import LARGEST_WHOLE, PARAMETER_NAME, AutotuneDocument, SpaceDescription
 from rpl_core.errors import BadDataError
-from rpl_core.files.bounded import read_regular
+from rpl_core.files import read_regular
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -285,6 +285,6 @@ def write_t4(document: AutotuneDocument, path: Path) -> None:
 
 
 def _write(path: Path, content: Any) -> None:
-    from rpl_core.files.atomic import write_atomic
+    from rpl_core.files import write_atomic
 
     write_atomic(path, json.dumps(content, indent=1) + "\n")

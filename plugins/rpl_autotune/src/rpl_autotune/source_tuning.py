@@ -22,10 +22,10 @@ from rpl_autotune.interfaces.space import SearchSpace
 from rpl_autotune.interfaces.strategy import Evaluated, Proposed, Search, Strategy, StrategyRequest
 from rpl_autotune.source_options import TUNE, TUNE_BUDGET, TUNE_FINALISTS, TUNE_RUNS, TUNE_STRATEGY
 from rpl_core.errors import BadDataError, MissingError, PluginError, RplError
-from rpl_core.files.bounded import read_regular
+from rpl_core.files import read_regular
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.declared_change import TUNED_CONSTANTS, TunedConstants
 from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer, TriedOut

@@ -21,8 +21,7 @@ from rpl_autotune.evaluation.templates import Templates
 from rpl_autotune.interfaces.job import Job, Outcome, PluginChoice, Reading, Timing
 from rpl_autotune.interfaces.space import SearchSpace
 from rpl_autotune.search.outcome import autotune_document, measure_finally
-from rpl_autotune.search.request import JobWorkers, TuningRequest, TuningTools
-from rpl_autotune.search.tuning import Tuning
+from rpl_autotune.search.tuning import JobWorkers, Tuning, TuningRequest, TuningTools
 from rpl_autotune.strategies.regression import RegressionStrategy
 from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Workers
 

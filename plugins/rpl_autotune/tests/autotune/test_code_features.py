@@ -12,11 +12,11 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_autotune.evaluation.code_features import CodeRequest, code_features
+from rpl_autotune.evaluation.templates import CodeRequest, code_features
 from rpl_autotune.interfaces.space import SearchSpace
 from rpl_autotune.interfaces.strategy import Evaluated
-from rpl_autotune.regression.model import TimeModel, training_of
-from rpl_autotune.space.expressions import parse_expression
+from rpl_autotune.regression import TimeModel, training_of
+from rpl_autotune.space.possible import parse_expression
 from rpl_core.pipeline import architectures
 
 pytestmark = pytest.mark.clang

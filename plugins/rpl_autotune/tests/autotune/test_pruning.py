@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import rpl_autotune.space.read as reading
 from rpl_autotune.contracts.autotune import SpaceDescription
-from rpl_autotune.space.expressions import ExpressionError, parse_expression
+from rpl_autotune.space.possible import ExpressionError, parse_expression
 from rpl_autotune.space.read import space_of
 from rpl_core.errors import BadDataError
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpl_autotune.space.expressions import ExpressionError, parse_expression
+from rpl_autotune.space.possible import ExpressionError, parse_expression
 from rpl_autotune.space.read import read_space
 from rpl_core.errors import BadDataError, UsageError
 

@@ -17,7 +17,7 @@ from rpl_autotune.source_tuning import RECORD, TuningProposer
 from rpl_core.errors import MissingError, PluginError
 from rpl_core.interfaces.options import Options
 from rpl_core.plugins.catalog import NamedContributions
-from rpl_core.plugins.relay import Contribution
+from rpl_core.plugins.host import Contribution
 from rpl_optimize.interfaces.declared_change import TunedConstants
 from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest, TriedOut
 from rpl_optimize.interfaces.source_reading import Constant

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 
 if TYPE_CHECKING:
     from rpl_codeobject.comparing import AbiDiff
     from rpl_codeobject.disassembly import IsaDiff
-    from rpl_codeobject.values import CodeObject
+    from rpl_codeobject.kernel_code import CodeObject
     from rpl_core.cli.output import Output
 
 _PATH = click.Path(path_type=Path)
@@ -63,8 +63,7 @@ def abi_diff(
     from rpl_codeobject.comparing import compare_code_objects
     from rpl_codeobject.occupancy import LaunchAssumption
     from rpl_codeobject.reading.read import read_code_objects
-    from rpl_core.errors import BadDataError
-    from rpl_core.exit_codes import ExitCode
+    from rpl_core.errors import BadDataError, ExitCode
     from rpl_core.pipeline import architectures
 
     before, after = read_code_objects(baseline), read_code_objects(candidate)

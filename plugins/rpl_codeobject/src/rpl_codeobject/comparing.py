@@ -9,11 +9,11 @@ from enum import Enum
 import attrs
 
 from rpl_codeobject.disassembly import Instruction, disassemble_all
+from rpl_codeobject.kernel_code import CodeObject, Kernel, KernelArgument
 from rpl_codeobject.occupancy import ArchitectureOf, LaunchAssumption, LaunchedKernel, compiled_occupancy
-from rpl_codeobject.reading.exported import exported_symbols
-from rpl_codeobject.values import CodeObject, Kernel, KernelArgument
-from rpl_core.model.architecture import Architecture
-from rpl_core.text.table import counted
+from rpl_codeobject.reading.elf_file import exported_symbols
+from rpl_core.model.device import Architecture
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 

@@ -20,7 +20,7 @@ from rpl_core.errors import BadDataError, MissingError
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_codeobject.values import CodeObject
+    from rpl_codeobject.kernel_code import CodeObject
 
 
 #: Searched on PATH in this order, then in ROCm's default place.

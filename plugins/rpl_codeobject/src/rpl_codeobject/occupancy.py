@@ -17,9 +17,9 @@ from typing import Literal
 
 import attrs
 
-from rpl_codeobject.values import Kernel
+from rpl_codeobject.kernel_code import Kernel
 from rpl_core.errors import BadDataError, RplError
-from rpl_core.model.architecture import Architecture, OccupancyLimits, RegisterFile
+from rpl_core.model.device import Architecture, OccupancyLimits, RegisterFile
 from rpl_core.values import frozen
 
 __all__ = [

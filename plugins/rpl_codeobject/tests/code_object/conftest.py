@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rpl_codeobject.values import CodeObject, Kernel
+from rpl_codeobject.kernel_code import CodeObject, Kernel
 
 _PRELUDE = """
 #define __global__ __attribute__((global))

@@ -8,8 +8,8 @@ import pytest
 from rpl_codeobject.comparing import Severity
 from rpl_codeobject.comparing import compare_code_objects as compare
 from rpl_codeobject.disassembly import IsaDiff, IsaVerdict
+from rpl_codeobject.kernel_code import KernelArgument, KernelDescriptor
 from rpl_codeobject.occupancy import LaunchAssumption
-from rpl_codeobject.values import KernelArgument, KernelDescriptor
 from rpl_gfx942.products import FACTS
 from rpl_optimize.build.binary_guards import binary_guards
 

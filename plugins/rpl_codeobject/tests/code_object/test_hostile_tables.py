@@ -8,9 +8,8 @@ import pytest
 
 from rpl_codeobject.disassembly import Instruction, find_machine_loops
 from rpl_codeobject.reading import elf_file
-from rpl_codeobject.reading.bundles import split_section
-from rpl_codeobject.reading.exported import code_digest, exported_symbols
-from rpl_codeobject.reading.read import code_objects_from, read_code_objects
+from rpl_codeobject.reading.elf_file import code_digest, exported_symbols
+from rpl_codeobject.reading.read import code_objects_from, read_code_objects, split_section
 from rpl_core.errors import BadDataError
 from rpl_testkit.hand_made_code import CodeParts, metadata_note
 
@@ -39,11 +38,11 @@ def test_parts_that_overlap_again_and_again_are_refused(parts):
 
 def test_variables_that_overlap_are_not_copied_for_each_name(monkeypatch):
     """Each name of a table of symbols could stand for the whole file."""
-    from rpl_codeobject.reading import exported
+    from rpl_codeobject.reading import elf_file
 
     (code,) = code_objects_from(CodeParts(variables=300).build(), "here")
     assert len(exported_symbols(code)) == 3
-    monkeypatch.setattr(exported, "_MOST_PASSES", 1)
+    monkeypatch.setattr(elf_file, "_SYMBOL_PASSES", 1)
     with pytest.raises(BadDataError, match="variables that overlap"):
         exported_symbols(code)
 

@@ -11,8 +11,8 @@ from rpl_codeobject.disassembly import (
     disassemble,
     find_machine_loops,
 )
+from rpl_codeobject.kernel_code import CodeObject
 from rpl_codeobject.reading.read import read_code_objects
-from rpl_codeobject.values import CodeObject
 from rpl_core.errors import BadDataError
 
 _SUM = """

@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from rpl_compare.comparison.naming import item_name
 from rpl_core.errors import UsageError
-from rpl_core.text.safety import readable
+from rpl_core.text import readable
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

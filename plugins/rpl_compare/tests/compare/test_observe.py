@@ -16,7 +16,7 @@ from rpl_compare.comparison.judging import EXIT_CODES
 from rpl_compare.comparison.model import CompareRule, Method, Outcome, Verdict
 from rpl_core.contracts.common import ArtefactDoc
 from rpl_core.errors import DeviceMismatchError, NoVerdictError
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.model.recording import Recording
 from rpl_measure.comparable import check_comparable
 from rpl_measure.samples import ItemKey, Kind, Statistic, observe, observe_process, samples_of

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rpl_core.errors import BadDataError
-from rpl_core.files.bounded import parse_json, read_regular
+from rpl_core.files import parse_json, read_regular
 from rpl_core.values import frozen
 from rpl_emu.amd_counters import amd_counters
 

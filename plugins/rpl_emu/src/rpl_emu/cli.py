@@ -190,7 +190,7 @@ def run(
     import sys
     import time
 
-    from rpl_core.process.launch import require_program
+    from rpl_core.process.runner import require_program
     from rpl_emu.native_program import environment
     from rpl_emu.programs.software_gpu import find_runtime, launcher_words
 

@@ -20,9 +20,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
 from rpl_core.errors import BadDataError, MissingError, UsageError
-from rpl_core.files.bounded import read_regular
-from rpl_core.files.user_folders import cache_folder
-from rpl_core.text.table import counted
+from rpl_core.files import cache_folder, read_regular
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

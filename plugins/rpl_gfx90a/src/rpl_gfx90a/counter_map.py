@@ -11,7 +11,7 @@ from rpl_amdgpu.cdna.collecting import cdna_counter_map
 from rpl_amdgpu.cdna.flop_quantities import flop_quantities
 from rpl_amdgpu.cdna.utilization_quantities import MatrixPeak, utilization_quantities
 from rpl_core.model.device import Formula
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 
 __all__ = ["COUNTER_MAP"]
 

@@ -17,8 +17,8 @@ import attrs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.files.bounded import read_regular
-from rpl_core.text.table import counted
+from rpl_core.files import read_regular
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_llm_unroll.interfaces.client import Answer, Message, Usage
 

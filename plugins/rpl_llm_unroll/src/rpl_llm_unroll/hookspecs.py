@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.markers import hookspec
-from rpl_core.plugins.kinds import ContributionKind
+from rpl_core.plugins.catalog import ContributionKind
 
 if TYPE_CHECKING:
     from rpl_llm_unroll.interfaces.client import LlmClient

@@ -12,7 +12,7 @@ import attrs
 from rpl_core.errors import BadDataError
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_llm_unroll.exchange import (
     Exchange,
     ExchangeLog,
@@ -29,7 +29,7 @@ from rpl_llm_unroll.interfaces.client import Answer, Connection, Message
 from rpl_llm_unroll.settings import LlmSettings, read_settings
 
 if TYPE_CHECKING:
-    from rpl_core.plugins.relay import Contribution
+    from rpl_core.plugins.host import Contribution
     from rpl_llm_unroll.interfaces.client import LlmClient
     from rpl_optimize.interfaces.proposer import Offered
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from rpl_core.cli.declared_options import declared, option
+from rpl_core.cli.command_options import declared, option
 from rpl_core.config.values import number_within, one_of, text, whole_within
 from rpl_core.errors import UsageError
 from rpl_core.interfaces.options import SettingKind

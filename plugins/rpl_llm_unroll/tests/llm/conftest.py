@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from rpl_core.plugins.catalog import NamedContributions
-from rpl_core.plugins.relay import Contribution
+from rpl_core.plugins.host import Contribution
 from rpl_llm_unroll.endpoint import OpenAiClient
 from rpl_llm_unroll.interfaces.client import LlmClient
 from rpl_llm_unroll.proposers import LlmProposer

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rpl_core.errors import BadDataError, MissingError, UsageError
-from rpl_core.run_directory.writer import claim_path
-from rpl_core.text.safety import readable
+from rpl_core.run_directory.manifest import claim_path
+from rpl_core.text import readable
 from rpl_core.values import frozen
 
 #: Where new runs, captures and sessions are made, below the root.

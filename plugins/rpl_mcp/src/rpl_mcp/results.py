@@ -19,7 +19,7 @@ from rpl_analysis.contracts.what_if import WhatIfDocument
 from rpl_compare.contract import CompareDocument
 from rpl_core.contracts.common import OriginName, Part
 from rpl_core.errors import BadDataError
-from rpl_core.text.safety import encodable, printable
+from rpl_core.text import encodable, printable
 from rpl_optimize.contracts.ledger import (
     BaselineProfiledData,
     FinishedData,

@@ -20,7 +20,7 @@ import anyio
 import attrs
 
 from rpl_core.errors import BadDataError, RplError, TimeLimitError
-from rpl_core.text.safety import readable
+from rpl_core.text import readable
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

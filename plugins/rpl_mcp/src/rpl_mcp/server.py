@@ -12,7 +12,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_types import ToolAnnotations
 
 from rpl_core import __version__
-from rpl_core.exit_codes import ExitCode
+from rpl_core.errors import ExitCode
 from rpl_mcp.optimizing import OptimizeTools
 from rpl_mcp.running import Runner
 from rpl_mcp.tools import Tools

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
-from rpl_core.errors import BadDataError, UsageError
-from rpl_core.exit_codes import ExitCode
-from rpl_core.files.bounded import parse_json, read_regular
-from rpl_core.text.secrets import is_masked
+from rpl_core.errors import BadDataError, ExitCode, UsageError
+from rpl_core.files import parse_json, read_regular
+from rpl_core.text import is_masked
 from rpl_mcp.results import OptimizeResult, Waiting
 from rpl_mcp.running import Child, Runner, failure
 from rpl_optimize.cli.optimize import optimize

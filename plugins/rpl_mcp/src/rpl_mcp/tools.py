@@ -24,8 +24,8 @@ from rpl_analysis.contracts.roofline import RooflineDocument
 from rpl_analysis.contracts.what_if import WhatIfDocument
 from rpl_compare.contract import CompareDocument
 from rpl_core.errors import RplError
-from rpl_core.files.bounded import parse_json, read_regular
-from rpl_core.text.safety import readable
+from rpl_core.files import parse_json, read_regular
+from rpl_core.text import readable
 from rpl_mcp.allowed import Allowed
 from rpl_mcp.results import (
     AnalyseResult,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import DeviceMismatchError
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.values import frozen
 from rpl_measure.samples import ItemKey, Kind
 

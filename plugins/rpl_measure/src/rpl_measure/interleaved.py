@@ -25,10 +25,9 @@ from rpl_core.errors import (
     UsageError,
 )
 from rpl_core.interfaces.collector import CollectionPlan, CollectRequest
-from rpl_core.profiling.session import ProfileSession
+from rpl_core.profiling import ProfileSession
 from rpl_core.run_directory.layout import is_run_directory
-from rpl_core.run_directory.reader import load_manifest
-from rpl_core.run_directory.writer import RunDirectory, make_empty
+from rpl_core.run_directory.manifest import RunDirectory, load_manifest, make_empty
 from rpl_core.values import frozen
 from rpl_measure.manifest import (
     FOLDERS,
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 
     from rpl_core.interfaces.collector import Collector, LineSink
     from rpl_core.plugins.host import PluginHost
-    from rpl_core.profiling.session import StepSink
+    from rpl_core.profiling import StepSink
     from rpl_measure.samples import RunObservation
 
 

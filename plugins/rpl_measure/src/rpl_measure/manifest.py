@@ -14,10 +14,8 @@ from pydantic import Field, ValidationError
 from rpl_core import __version__
 from rpl_core.contracts.common import Part
 from rpl_core.errors import BadDataError
-from rpl_core.files.atomic import write_atomic
-from rpl_core.files.bounded import read_regular, refuse_countless
-from rpl_core.text.safety import encodable
-from rpl_core.text.secrets import masked_words
+from rpl_core.files import read_regular, refuse_countless, write_atomic
+from rpl_core.text import encodable, masked_words
 
 FILE_NAME = "comparison.json"
 #: Folders of the two run directories, and of the discarded first runs.

@@ -10,8 +10,7 @@ import numpy as np
 
 from rpl_analysis.execution_graph.build import measure_path
 from rpl_analysis.runtime.grouping import group_durations, group_sums, number_names, usable_rows
-from rpl_core.text.safety import shorten
-from rpl_core.text.table import counted
+from rpl_core.text import counted, shorten
 from rpl_core.values import frozen
 from rpl_measure.estimates import median
 

@@ -10,20 +10,19 @@ import attrs
 
 from rpl_analysis.documents.analysed_range import chosen_range
 from rpl_analysis.phases.restrict import restricted
-from rpl_core.documents.drafts import artefact_docs
+from rpl_core.documents import artefact_docs
 from rpl_core.errors import BadDataError, NoVerdictError
 from rpl_core.ingest.load import load_recording
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.model.recording import Recording
 from rpl_core.run_directory.layout import is_run_directory
-from rpl_core.run_directory.reader import load_manifest, pass_files
+from rpl_core.run_directory.manifest import load_manifest, pass_files
 from rpl_core.values import frozen
 from rpl_measure.manifest import FOLDERS, complete_pairs, read_manifest
 from rpl_measure.samples import Statistic, observe, observe_process
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.common import ArtefactDoc
-    from rpl_core.contracts.run import PassEntry, RunManifest
+    from rpl_core.contracts.common import ArtefactDoc, PassEntry, RunManifest
     from rpl_core.ingest.claims import Readers  # `host.catalog.readers().contributions`
     from rpl_core.model.diagnostic import Diagnostic
     from rpl_core.model.trace import Agent, Trace

@@ -15,7 +15,7 @@ import attrs
 from rpl_core.errors import InterruptedRunError, PluginError, RplError
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_optimize.interfaces.proposer import (
     InstalledProposer,
     InstalledTransformation,

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from rpl_core.errors import BadDataError
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.model.recording import Recording
 from rpl_gfx942.products import GFX942
 from rpl_optimize.ceilings import kept_path

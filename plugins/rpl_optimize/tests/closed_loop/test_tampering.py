@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import create_host
-from rpl_core.plugins.selection import PluginSelection
 from rpl_optimize.contracts.ledger import FinishedData
 from rpl_optimize.ledger.lines import FIRST_PREVIOUS, LedgerEvent, encode, make_entry, read_ledger
 from rpl_optimize.ledger.recorded_evidence import seed_after
@@ -30,11 +30,8 @@ pytestmark = pytest.mark.clang
 
 
 @pytest.fixture(scope="module")
-def finished(module_loop) -> Path:
-    """A session with a candidate that was rejected and one that was accepted."""
-    module_loop.script("wrong results", "faster")
-    module_loop("--no-traffic-gate", "--max-iters", "2", *module_loop.CHECKED).assert_ok()
-    return module_loop.root
+def finished(accepted_loop) -> Path:
+    return accepted_loop.root
 
 
 @pytest.fixture(scope="module")

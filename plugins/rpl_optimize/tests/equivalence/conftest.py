@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from rpl_core.plugins.catalog import NamedContributions
-from rpl_core.plugins.relay import Contribution
+from rpl_core.plugins.host import Contribution
 from rpl_optimize.build.builders import BuiltProgram
 from rpl_optimize.equivalence.stage import EquivalenceStage, EquivalenceSubject
 from rpl_optimize.interfaces.builder import BuildFailure

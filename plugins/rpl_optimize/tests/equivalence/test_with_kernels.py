@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_core.plugins.relay import Contribution
+from rpl_core.plugins.host import Contribution
 from rpl_optimize.build.builders import BuiltProgram, choose_builder
 from rpl_optimize.build.systems import CommandBuilds
 from rpl_optimize.equivalence.stage import EquivalenceStage, EquivalenceSubject

@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.pipeline import AnalysisRequest
 from rpl_measure.sequential import AcceptRule
 from rpl_optimize.contracts.optimize import (

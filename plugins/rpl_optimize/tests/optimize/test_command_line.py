@@ -8,7 +8,7 @@ import os
 import click
 import pytest
 
-from rpl_core.cli.declared_options import takes
+from rpl_core.cli.command_options import takes
 from rpl_optimize.cli import optimize_command
 from rpl_optimize.cli.optimize_call import Call, recalled
 from rpl_optimize.cli.optimize_call import remembered as remembered_of

@@ -12,7 +12,7 @@ import pytest
 
 from rpl_core.errors import ApplicationError, BadDataError, InterruptedRunError, MissingError, TimeLimitError
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.model.trace import TraceRole
 from rpl_measure import interleaved
 from rpl_measure.interleaved import MOST_REPEATED_PAIRS

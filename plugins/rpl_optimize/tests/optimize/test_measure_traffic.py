@@ -11,7 +11,7 @@ import pytest
 from rpl_core.errors import ApplicationError, InterruptedRunError, UsageError
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
 from rpl_core.model.device import CounterMap, Formula, Quantity
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 from rpl_core.model.trace import TraceRole
 from rpl_optimize.contracts.optimize import GuardPart
 from rpl_optimize.measurement.measure import MeasureTools

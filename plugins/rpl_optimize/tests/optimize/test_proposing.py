@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rpl_core.errors import PluginError
-from rpl_core.plugins.relay import Contribution
+from rpl_core.plugins.host import Contribution
 from rpl_optimize.contracts.optimize import GuardPart
 from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.interfaces.proposer import InstalledTransformation, ProposalRequest, Proposer

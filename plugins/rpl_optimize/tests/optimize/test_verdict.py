@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_optimize.contracts.optimize import (
     BuildPart,
     CheckPart,

@@ -18,7 +18,7 @@ import attrs
 import pytest
 
 from rpl_core.errors import MissingError, UsageError
-from rpl_core.plugins.relay import Contribution
+from rpl_core.plugins.host import Contribution
 from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder, choose_builder
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure, BuildRequest, BuildSystem
 from rpl_optimize.plugin import rpl_builders

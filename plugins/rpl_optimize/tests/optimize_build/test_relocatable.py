@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_core.plugins.relay import Contribution
+from rpl_core.plugins.host import Contribution
 from rpl_optimize.build.builders import BuiltProgram, choose_builder
 from rpl_optimize.interfaces.builder import BuildRequest
 from rpl_optimize.plugin import rpl_builders

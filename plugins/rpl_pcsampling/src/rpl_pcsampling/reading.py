@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from rpl_core.errors import BadDataError
-from rpl_core.model.origin import ORIGIN_MARK, Origin
+from rpl_core.model.metric import ORIGIN_MARK, Origin
 from rpl_pcsampling.samples import (
     INSTRUCTION_TYPES,
     STALL_REASONS,

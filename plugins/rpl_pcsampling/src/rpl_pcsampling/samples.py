@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rpl_core.model.origin import Origin
+    from rpl_core.model.metric import Origin
     from rpl_core.model.trace import Int32Column, Int64Column
 
     Int8Column = NDArray[np.int8]

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.text.figures import UNKNOWN, duration_ns, marked, percent, with_unit
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
-from rpl_core.text.safety import shorten
-from rpl_core.text.table import counted
+from rpl_core.text import counted, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -273,8 +272,8 @@ class SpeedOfLightSection(ReportSection):
 
     def text(self, request: SectionRequest) -> str | None:
         """The kernel with most time; `rpl explain` and the page have the others."""
-        from rpl_report.sections import AnsweredSection
-        from rpl_report.text.report import section_text
+        from rpl_report.documents import AnsweredSection
+        from rpl_report.text import section_text
 
         document = _document(request)
         drawn = (

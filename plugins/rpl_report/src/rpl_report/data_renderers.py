@@ -17,10 +17,9 @@ from urllib.parse import quote
 from rpl_analysis.options import NAMES
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
 from rpl_core.interfaces.section import SectionRequest
-from rpl_core.text.safety import harmless_json, readable
-from rpl_report.documents import report_documents
+from rpl_core.text import harmless_json, readable
+from rpl_report.documents import claims_of, report_documents
 from rpl_report.options import ALL, TOP, chosen_kernels
-from rpl_report.sections import claims_of
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.profile import KernelProfile
@@ -51,7 +50,7 @@ class CsvRenderer(Renderer):
     suffix = ".csv"
 
     def render(self, request: RenderRequest) -> str:
-        from rpl_report.export.csv_rows import cell_text
+        from rpl_report.export.rows import cell_text
 
         documents = report_documents(request.documents)
         names = documents.shown_names(request.options[NAMES])

@@ -1,12 +1,16 @@
-"""The documents that the reports draw, also where some are missing, and the devices they speak of."""
+"""What the reports draw: the documents, also where some are missing, and the sections that plugins add."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from rpl_core.errors import MissingError
-from rpl_core.text.table import counted
+from rpl_core.errors import MissingError, PluginError, RplError
+from rpl_core.interfaces.renderer import SectionOf
+from rpl_core.interfaces.section import Block, Claim, Paragraph, ReportSection, SectionRequest, Table
+from rpl_core.plugins.boundary import plugin_boundary, show_traceback
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.profile import ProfileDocument
     from rpl_analysis.contracts.ranks import GpuTimePart
     from rpl_analysis.contracts.roofline import RooflineDocument
-    from rpl_core.plugins.relay import Contribution
+    from rpl_core.plugins.host import Contribution
 
 
 @frozen
@@ -105,7 +109,7 @@ class LazyDocuments(Mapping[str, Any]):
 def stored_document(directory: Path, name: str, contributions: Sequence[Contribution[Any]]) -> Any:
     """One document of ``directory``. Raises ``MissingError`` where it, or what knows it, is not there."""
     from rpl_analysis.documents.load import load_document
-    from rpl_core.documents.make import kinds_of
+    from rpl_core.documents import kinds_of
 
     kind = next((kind.value for kind in kinds_of(contributions) if kind.value.name == name), None)
     if kind is None:
@@ -115,7 +119,7 @@ def stored_document(directory: Path, name: str, contributions: Sequence[Contribu
 
 def stored_documents(directory: Path, contributions: Sequence[Contribution[Any]]) -> LazyDocuments:
     """The documents in ``directory`` that the installed plugins know."""
-    from rpl_core.documents.make import kinds_of
+    from rpl_core.documents import kinds_of
 
     known = [kind.value.name for kind in kinds_of(contributions)]
     names = [name for name in known if (directory / f"{name}.json").is_file()]
@@ -152,3 +156,98 @@ def _numbers(gpus: Sequence[GpuTimePart]) -> str:
         return "not numbered"
     gapless = len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1
     return f"GPU {numbers[0]} to {numbers[-1]}" if gapless else f"GPU {', '.join(map(str, numbers))}"
+
+
+# The sections that plugins add: asked one by one, so that one that fails costs only itself.
+
+
+@frozen
+class AnsweredSection:
+    """What a section answered: ``own`` is drawn by the plugin; with a ``problem`` there is nothing else."""
+
+    name: str
+    title: str
+    own: str | None = None
+    blocks: tuple[Block, ...] = ()
+    problem: str | None = None
+
+
+def text_sections(sections: Iterable[SectionOf], request: SectionRequest) -> Iterator[AnsweredSection]:
+    """For the text report; sections that have nothing to say are left out."""
+    return _answered(sections, lambda section: _own_or_blocks(section, section.text(request), request))
+
+
+def html_sections(sections: Iterable[SectionOf], request: SectionRequest) -> Iterator[AnsweredSection]:
+    """For the HTML report."""
+    return _answered(sections, lambda section: _own_or_blocks(section, section.html(request), request))
+
+
+def explained_sections(
+    sections: Iterable[SectionOf], request: SectionRequest, kernel: str
+) -> Iterator[AnsweredSection]:
+    """For ``rpl explain``: what plugins have to say about one kernel."""
+    return _answered(sections, lambda section: (None, section.explain(request, kernel)))
+
+
+def claims_of(sections: Iterable[SectionOf], request: SectionRequest) -> tuple[Claim, ...]:
+    """What plugins add to the verdict; one that fails adds nothing: its section says how it failed."""
+    claims: list[Claim] = []
+    for entry in sections:
+        with suppress(RplError), plugin_boundary(entry.plugin, f"the section {entry.section.name!r}"):
+            given = entry.section.claims(request)
+            if not all(isinstance(claim, Claim) for claim in given):
+                raise TypeError(f"claims were expected, not {given!r:.60}")
+            claims += given
+    return tuple(claims)
+
+
+def _own_or_blocks(
+    section: ReportSection, own: str | None, request: SectionRequest
+) -> tuple[str | None, Any]:
+    return own, section.blocks(request) if own is None else ()
+
+
+def _answered(
+    sections: Iterable[SectionOf], ask: Callable[[ReportSection], tuple[str | None, Any]]
+) -> Iterator[AnsweredSection]:
+    for entry in sections:
+        section = entry.section
+        try:
+            with plugin_boundary(entry.plugin, f"the section {section.name!r}"):
+                own, blocks = ask(section)
+                _check(own, blocks)
+        except PluginError as error:
+            show_traceback(error)
+            yield AnsweredSection(section.name, section.title, problem=error.fact)
+        except RplError as error:
+            yield AnsweredSection(
+                section.name, section.title, problem=f"plugin {entry.plugin!r}: {error.one_line()}"
+            )
+        else:
+            if own or blocks:
+                yield AnsweredSection(section.name, section.title, own, tuple(blocks))
+
+
+def _check(own: object, blocks: object) -> None:
+    """Raises ``TypeError`` for what no report can draw."""
+    if own is not None and not isinstance(own, str):
+        raise TypeError(f"text or None was expected, not {type(own).__name__}")
+    (own or "").encode()  # halves of surrogate pairs can't be written
+    if not isinstance(blocks, (tuple, list)):
+        raise TypeError(f"a tuple of blocks was expected, not {type(blocks).__name__}")
+    for block in blocks:
+        if isinstance(block, Table):
+            _check_table(block)
+        elif not isinstance(block, Paragraph) or not isinstance(block.text, str):
+            raise TypeError(f"a Paragraph of text or a Table was expected, not {block!r:.60}")
+        else:
+            block.text.encode()
+
+
+def _check_table(table: Table) -> None:
+    if not table.columns or not all(isinstance(column, str) for column in table.columns):
+        raise TypeError("a table needs columns with text")
+    for row in table.rows:
+        if len(row) != len(table.columns) or not all(isinstance(cell, str) for cell in row):
+            raise TypeError(f"a row must hold {counted(len(table.columns), 'text')}, not {row!r:.60}")
+        "".join(row).encode()

@@ -15,7 +15,7 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.device import Architecture
 
 
 class ExportInput(Enum):

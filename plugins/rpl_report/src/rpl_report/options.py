@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rpl_core.config.values import at_most, flag, one_of
 from rpl_core.errors import UsageError
 from rpl_core.interfaces.options import CommandOption, OptionForm, SettingKind
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.profile import KernelProfile
@@ -41,7 +41,7 @@ def _pattern(value: Any) -> str:
 def kernels_of_run(directory: Path) -> list[str]:
     """How the kernels of a run are called, for a shell that completes; nothing where there is no run."""
     from rpl_analysis.text.names import shown_names
-    from rpl_core.files.bounded import parse_json, read_regular
+    from rpl_core.files import parse_json, read_regular
 
     place = directory / "profile.json"
     document = parse_json(read_regular(place, _LARGEST_PROFILE), place)

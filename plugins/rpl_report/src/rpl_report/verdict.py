@@ -12,8 +12,7 @@ import attrs
 
 from rpl_analysis.execution_graph.results.forecasts import most_gain_ns
 from rpl_analysis.text.figures import between, duration_ns, percent, with_unit
-from rpl_core.text.safety import readable
-from rpl_core.text.table import counted
+from rpl_core.text import counted, readable
 from rpl_core.values import frozen
 from rpl_report.documents import device_names
 

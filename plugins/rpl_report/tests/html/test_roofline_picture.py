@@ -10,7 +10,7 @@ import pytest
 
 from rpl_analysis.contracts.roofline import CeilingsPart, ComputeCeilingDoc, MemoryCeilingDoc
 from rpl_codeobject.kernel_names import source_name
-from rpl_report.html.roofline.roofs import Frame, LogAxis, axis_over, compute_roofs, memory_roofs
+from rpl_report.html.roofs import Frame, LogAxis, axis_over, compute_roofs, memory_roofs
 
 FRAME = Frame(1000, 540, LogAxis(-2, 4, 64, 772), LogAxis(0, 7, 492, 16, giga=True))
 

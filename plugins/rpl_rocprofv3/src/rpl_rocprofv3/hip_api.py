@@ -2,7 +2,7 @@
 (docs/reference/execution-graph.md, 2).
 
 The ``_spt`` variants, in which the stream 0 is the calling thread's own, mean the same as those without.
-HIP's special stream handles and the flag of non-blocking streams are those of ``rpl_core.model.calls``.
+HIP's special stream handles and the flag of non-blocking streams are those of ``rpl_core.model.trace``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from rpl_core.model.calls import CallKind, CallMeaning, HostApi
+from rpl_core.model.trace import CallKind, CallMeaning, HostApi
 
 __all__ = ["HIP_API", "hip_meanings"]
 

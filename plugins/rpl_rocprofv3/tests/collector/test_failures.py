@@ -11,12 +11,12 @@ import pytest
 from rpl_core.errors import (
     ApplicationError,
     BadDataError,
+    ExitCode,
     InterruptedRunError,
     MissingError,
     RplError,
     TimeLimitError,
 )
-from rpl_core.exit_codes import ExitCode
 from rpl_core.interfaces.collector import PlannedPass
 from rpl_core.model.trace import TraceRole
 

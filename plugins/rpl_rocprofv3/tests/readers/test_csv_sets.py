@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rpl_core.model.calls import CallKind
+from rpl_core.model.trace import CallKind
 
 TRACE = (
     "Kind,Agent_Id,Queue_Id,Stream_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,"

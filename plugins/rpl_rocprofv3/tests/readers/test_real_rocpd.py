@@ -10,7 +10,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.model.trace import NO_HANDLE, TraceRole
 
 pytestmark = pytest.mark.data

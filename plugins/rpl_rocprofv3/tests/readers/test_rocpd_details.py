@@ -8,7 +8,7 @@ from contextlib import closing
 import attrs
 import pytest
 
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.model.trace import NO_HANDLE, Dispatches, TraceRole
 from rpl_testkit.rocpd_writer import (
     AgentRow,

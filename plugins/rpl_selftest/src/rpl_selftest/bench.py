@@ -6,6 +6,7 @@ checks need is made once; where it can't be made, each of them says the same rea
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -17,16 +18,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from rpl_core.errors import InterruptedRunError, RplError
-from rpl_core.files.bounded import parse_json, read_regular
+from rpl_core.files import parse_json, read_regular
 from rpl_core.process import ProcessRequest, run_command
-from rpl_core.text.safety import readable
+from rpl_core.text import readable
 from rpl_core.values import frozen
 from rpl_selftest.check import NotPossibleError
 
 if TYPE_CHECKING:
     from rpl_core.model.recording import Recording
     from rpl_core.plugins.host import PluginHost
-    from rpl_selftest.known_work import KnownKernel
 
     Made = TypeVar("Made")
 
@@ -282,13 +282,11 @@ class Bench:
 
     def emulator_counts(self) -> Counts:
         """Kernel to counter to exact count of one launch, by the emulator on the same code object."""
-        from rpl_selftest.known_work import kernels
 
         return self.once("emulator", lambda: self._emulated(PROGRAM, kernels(self.sizes)))
 
     def testbed_programs(self) -> Mapping[str, tuple[KnownKernel, ...]]:
         """Those to count: of a folder of built programs the ones in it, else all (two with ``--quick``)."""
-        from rpl_selftest.known_work import kernels_of_testbed
 
         known = kernels_of_testbed()
         if self.programs is not None:
@@ -346,3 +344,78 @@ def read_times(path: Path) -> Mapping[str, tuple[float, ...]]:
         except ValueError:
             raise NotPossibleError(f"the program's file of times holds {readable(line, 60)!r}") from None
     return {name: tuple(times) for name, times in found.items()}
+
+
+# What the kernels of the self-test do in one launch, by arithmetic: no compiler, no GPU.
+
+
+_WAVE = 64
+_COPIED_BYTES, _COPY_BLOCK = 16, 256
+_CHAINS, _CHAIN_BLOCK = 256, 64
+_LEAVES, _TREE_BLOCK = 256 * 64, 256
+
+
+@frozen
+class KnownKernel:
+    """``grid`` is work-items in all, ``fmas_per_lane`` are of double precision; ``arguments`` as
+    ``rpl emu launch --arg`` takes them."""
+
+    name: str
+    grid: tuple[int, ...]
+    workgroup: tuple[int, ...]
+    arguments: tuple[str, ...]
+    fmas_per_lane: int = 0
+    bytes_moved: int | None = None  # read and written beyond the caches, where arithmetic tells it
+
+    @property
+    def waves(self) -> int:
+        return math.prod(self.grid) // _WAVE  # workgroups are whole waves
+
+    def is_symbol(self, symbol: str) -> bool:
+        """Whether ``symbol`` is this kernel's in a code object, C++ or C (Itanium C++ ABI, 5.1.2)."""
+        return symbol == self.name or symbol.startswith(f"_Z{len(self.name)}{self.name}")
+
+    @property
+    def fma_instructions(self) -> int:
+        return self.waves * self.fmas_per_lane
+
+
+def kernels(sizes: Sizes) -> tuple[KnownKernel, ...]:
+    chain = (f"zeros:{_CHAINS * 8}", "f64:0.5", "f64:1")
+
+    def chained(name: str, steps: int) -> KnownKernel:
+        return KnownKernel(name, (_CHAINS,), (_CHAIN_BLOCK,), (*chain, f"i32:{steps}"), steps)
+
+    buffer, numbers = f"zeros:{sizes.bytes}", f"zeros:{_LEAVES * 4}"
+    copied = (sizes.bytes // _COPIED_BYTES,)
+    return (
+        KnownKernel("stream_copy", copied, (_COPY_BLOCK,), (buffer, buffer), bytes_moved=2 * sizes.bytes),
+        chained("fma_short", sizes.iterations // 2),
+        chained("fma_long", sizes.iterations),
+        KnownKernel("lds_tree", (_LEAVES,), (_TREE_BLOCK,), (numbers, f"zeros:{_LEAVES // _TREE_BLOCK * 4}")),
+    )
+
+
+def kernels_of_testbed() -> Mapping[str, tuple[KnownKernel, ...]]:
+    """Program to its kernels as it launches them without arguments."""
+    edge, tile = 96, (16, 16)
+    floats, halves = f"zeros:{edge * edge * 4}", f"zeros:{edge * edge * 2}"
+    product = (floats, floats, floats, f"i32:{edge}")
+    summed = 200_000
+    smoothed, cells = 100, 112  # the edge, and in whole tiles
+    tiles = (edge // 16 * _WAVE, edge // 16)  # a wave for each
+    grid = f"zeros:{smoothed * smoothed * 4}"
+    return {
+        "gemm": (
+            KnownKernel("gemm_naive", (edge, edge), tile, product),
+            KnownKernel("gemm_tiled", (edge, edge), tile, product),
+        ),
+        "reduction": (
+            KnownKernel(
+                "reduce_lds", (32 * 256,), (256,), (f"zeros:{summed * 4}", "zeros:128", f"i32:{summed}")
+            ),
+            KnownKernel("reduce_shuffle", (_WAVE,), (_WAVE,), ("zeros:128", "zeros:4", "i32:32")),
+        ),
+        "mfma_gemm": (KnownKernel("gemm_mfma", tiles, (_WAVE, 1), (halves, halves, floats, f"i32:{edge}")),),
+        "stencil": (KnownKernel("stencil", (cells, cells), tile, (grid, grid, f"i32:{smoothed}")),),
+    }

@@ -96,11 +96,11 @@ def _tested(
     import tempfile
     import time
 
-    from rpl_selftest.archive import scrubber
     from rpl_selftest.bench import Bench
     from rpl_selftest.check import document_of, run_checks
     from rpl_selftest.checks import all_checks
     from rpl_selftest.checks.machine import clock_settings
+    from rpl_selftest.kept import scrubber
 
     full = mode == "full"
     device = session.setting("device", device)
@@ -132,10 +132,8 @@ def _places(bench: Bench) -> list[Path]:
 
 def _write(folder: Path, document: SelftestDocument, output: Output) -> None:
     from rpl_core.errors import RplError
-    from rpl_core.files.atomic import write_atomic
-    from rpl_core.process.storage import storage_error
-    from rpl_selftest.archive import DOCUMENT, NAME, PAGE, html_page, write_archive
-    from rpl_selftest.kept import keep
+    from rpl_core.files import storage_error, write_atomic
+    from rpl_selftest.kept import DOCUMENT, NAME, PAGE, html_page, keep, write_archive
 
     page = html_page(document)
     try:
@@ -152,7 +150,7 @@ def _write(folder: Path, document: SelftestDocument, output: Output) -> None:
 
 
 def _print(output: Output, document: SelftestDocument, folder: Path) -> None:
-    from rpl_selftest.archive import NAME, PAGE, summary
+    from rpl_selftest.kept import NAME, PAGE, summary
 
     rows = [(line.check, line.outcome + document.label, line.expected, line.found) for line in document.lines]
     output.table(("CHECK", "OUTCOME", "EXPECTED", "FOUND"), rows)
@@ -165,7 +163,7 @@ def _print(output: Output, document: SelftestDocument, folder: Path) -> None:
 
 
 def _show(output: Output, path: Path, as_json: bool) -> int:
-    from rpl_selftest.archive import document_in, read_archive, summary
+    from rpl_selftest.kept import document_in, read_archive, summary
 
     parts = read_archive(path)
     document = document_in(parts, path)
@@ -193,7 +191,7 @@ def _listed(parts: Mapping[str, bytes]) -> list[dict[str, str | int]]:
 
 
 def _exit_code(document: SelftestDocument) -> int:
-    from rpl_core.exit_codes import ExitCode
+    from rpl_core.errors import ExitCode
 
     if document.verdict == "refuted":
         return int(ExitCode.NEGATIVE_FINDING)

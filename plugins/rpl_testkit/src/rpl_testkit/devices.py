@@ -41,7 +41,7 @@ def launch_quantities(device: DeviceModel, **counters: float) -> Callable[[str],
     """``quantity("hbm_read_bytes")``: what the formulas of ``device`` make of one launch."""
     from rpl_analysis.counters.join import join_counters
     from rpl_analysis.counters.quantities import derive_quantities
-    from rpl_core.model.origin import Origin
+    from rpl_core.model.metric import Origin
     from rpl_core.model.recording import Recording
     from rpl_testkit.traces import TracedDispatch, make_trace
 

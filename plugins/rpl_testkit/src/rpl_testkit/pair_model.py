@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.values import frozen
 from rpl_measure.estimates import robust_cv
 from rpl_measure.sequential import new_first

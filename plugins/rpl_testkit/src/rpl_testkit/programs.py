@@ -150,7 +150,7 @@ class RecordedProgram:
 
     def trace(self, *, with_calls: bool = True, rows: Sequence[int] | None = None) -> Trace:
         """The recording; ``rows`` gives the work in another order of rows before it is put in time order."""
-        from rpl_core.model.origin import Origin
+        from rpl_core.model.metric import Origin
         from rpl_core.model.trace import (
             Kernel,
             Process,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rpl_core import hookimpl
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer
 from rpl_optimize.interfaces.transformation import Edit, EditCandidate, GuardVerdict
 

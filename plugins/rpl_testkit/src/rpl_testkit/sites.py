@@ -51,8 +51,8 @@ class Site:
 
     def host(self, **choices: object) -> PluginHost:
         """A host that sees the core and this site's distributions."""
+        from rpl_core.plugins.discovery import PluginSelection
         from rpl_core.plugins.host import create_host
-        from rpl_core.plugins.selection import PluginSelection
 
         choices.setdefault("only_distributions", frozenset(self.distributions))
         return create_host(PluginSelection(**choices), config={})  # type: ignore[arg-type]
@@ -83,9 +83,8 @@ class HostFactory:
         self._monkeypatch = monkeypatch
 
     def __call__(self, *plugins: str | ModuleType, config: Mapping[str, Any] | None = None) -> PluginHost:
-        from rpl_core.plugins.discovery import discover
+        from rpl_core.plugins.discovery import PluginSelection, discover
         from rpl_core.plugins.host import create_host
-        from rpl_core.plugins.selection import PluginSelection
 
         names = {plugin for plugin in plugins if isinstance(plugin, str)}
         modules = tuple(self._importable(p) for p in plugins if not isinstance(p, str))

@@ -10,7 +10,7 @@ import attrs
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_core.model.origin import Origin
+    from rpl_core.model.metric import Origin
     from rpl_core.model.trace import Agent, CounterValues, Trace, TraceRole
 
 
@@ -66,7 +66,7 @@ def make_trace(
     """
     import numpy as np
 
-    from rpl_core.model.origin import Origin
+    from rpl_core.model.metric import Origin
     from rpl_core.model.trace import (
         Dispatches,
         Kernel,

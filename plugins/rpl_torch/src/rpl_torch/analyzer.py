@@ -8,8 +8,7 @@ from rpl_analysis.execution_graph.analyzer import median_run
 from rpl_analysis.facts import EXECUTION_GRAPH
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.text.safety import shorten
-from rpl_core.text.table import counted
+from rpl_core.text import counted, shorten
 from rpl_torch.facts import TORCH_REPORT
 from rpl_torch.model import TORCH
 

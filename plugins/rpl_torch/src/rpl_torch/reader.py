@@ -7,9 +7,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError, ForeignFileError, MissingError
-from rpl_core.files.bounded import open_regular
+from rpl_core.files import open_regular
 from rpl_core.interfaces.reader import InputSet, Reader
-from rpl_core.model.merge import merge_traces
+from rpl_core.model.recording import merge_traces
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.gzip_limits import unpacked_head
 

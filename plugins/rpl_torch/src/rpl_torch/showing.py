@@ -10,8 +10,7 @@ import attrs
 from rpl_analysis.text.figures import UNKNOWN, duration_ns, percent
 from rpl_core.interfaces.document import DocumentSection
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
-from rpl_core.text.safety import shorten
-from rpl_core.text.table import counted
+from rpl_core.text import counted, shorten
 from rpl_torch.facts import TORCH_REPORT
 
 if TYPE_CHECKING:

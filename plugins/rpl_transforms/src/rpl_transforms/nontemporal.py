@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_optimize.interfaces.declared_change import StreamedStores
 from rpl_optimize.interfaces.transformation import (
     Edit,

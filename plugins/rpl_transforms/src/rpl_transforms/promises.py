@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_optimize.interfaces.declared_change import LaunchBounds, RestrictedParameter
 from rpl_optimize.interfaces.source_reading import Launch, SourceReading
 from rpl_optimize.interfaces.transformation import (

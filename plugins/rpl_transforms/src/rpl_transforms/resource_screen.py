@@ -14,10 +14,10 @@ import attrs
 
 from rpl_codeobject.comparing import compare_code_objects
 from rpl_codeobject.disassembly import IsaVerdict, compare_instructions, disassemble
+from rpl_codeobject.kernel_code import CodeObject
 from rpl_codeobject.reading.read import code_objects_from
-from rpl_codeobject.values import CodeObject
 from rpl_core.errors import InterruptedRunError, RplError
-from rpl_core.model.architecture import Architecture
+from rpl_core.model.device import Architecture
 from rpl_core.values import frozen
 from rpl_optimize.build.binary_guards import binary_guards
 from rpl_optimize.build.build_run import build_environment

@@ -17,18 +17,14 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rpl_core.cli.output import shown_while_running
-from rpl_core.errors import BadDataError, MissingError, NoVerdictError, RplError, UsageError
-from rpl_core.exit_codes import ExitCode
-from rpl_core.files.bounded import read_regular
+from rpl_core.errors import BadDataError, ExitCode, MissingError, NoVerdictError, RplError, UsageError
+from rpl_core.files import make_directory, read_regular, storage_error
 from rpl_core.process import ProcessRequest, ProcessResult, run_command
-from rpl_core.process.launch import require_program
 from rpl_core.process.outcome import ApplicationExitError, describe_exit
-from rpl_core.process.storage import make_directory, storage_error
-from rpl_core.text.safety import readable
-from rpl_core.text.table import counted
+from rpl_core.process.runner import require_program
+from rpl_core.text import counted, readable
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.files import doubts_of
-from rpl_vmreplay.capture.folder import open_capture
+from rpl_vmreplay.capture.folder import doubts_of, open_capture
 from rpl_vmreplay.capture.layout import DISPATCH, REGIONS, SENTINEL
 
 _EXTENDED = 1  # REG_EXTENDED of <regex.h>, the same in glibc and musl

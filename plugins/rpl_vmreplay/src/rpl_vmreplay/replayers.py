@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_vmreplay.hookspecs import REPLAYERS
@@ -20,7 +20,7 @@ from rpl_vmreplay.interfaces.replayer import (
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
-    from rpl_core.plugins.relay import Contribution
+    from rpl_core.plugins.host import Contribution
 
 DEFAULT_REPLAYER = "hsa"
 

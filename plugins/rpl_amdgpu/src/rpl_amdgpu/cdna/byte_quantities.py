@@ -8,7 +8,7 @@ differs from GPU to GPU, so a device plugin gives those formulas.
 from __future__ import annotations
 
 from rpl_core.model.device import Formula, Quantity
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 
 __all__ = ["COPY", "FABRIC_NOTE", "SDK", "byte_quantities", "fabric_interval", "reads_of_three_sizes"]
 

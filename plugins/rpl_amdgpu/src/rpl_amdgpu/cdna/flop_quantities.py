@@ -8,7 +8,7 @@ MFMA "MOPS" is 512 operations of its input type.
 from __future__ import annotations
 
 from rpl_core.model.device import Formula, Quantity, Refinement
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 
 __all__ = ["flop_quantities", "matrix_operations"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rpl_core.model.device import Formula, Quantity, Refinement
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 from rpl_core.values import frozen
 
 __all__ = ["MatrixPeak", "utilization_quantities"]

@@ -8,7 +8,7 @@ from rpl_analysis.advice.next_steps import Known, next_steps
 from rpl_analysis.facts import BOTTLENECKS, EXECUTION_GRAPH, KERNEL_QUANTITIES, NEXT_STEPS, RANKS
 from rpl_analysis.hookspecs import ADVICE
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 
 if TYPE_CHECKING:
     from rpl_core.model.recording import Recording

@@ -12,8 +12,7 @@ from rpl_analysis.contracts.steps import ConfirmationPart, NextStepPart, Priorit
 from rpl_analysis.counters.formulas import counters_of
 from rpl_analysis.execution_graph.results.forecasts import most_gain_ns
 from rpl_analysis.interfaces import Advice, AdviceState, BottleneckLabel, Condition, label_name
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

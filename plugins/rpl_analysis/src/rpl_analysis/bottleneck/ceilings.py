@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.roofline.quotients import scaled
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 
 if TYPE_CHECKING:
     from rpl_analysis.roofline.model import KernelRoofline

@@ -11,8 +11,7 @@ from rpl_analysis.bottleneck.ceilings import ABOVE_CEILING
 from rpl_analysis.bottleneck.model import Classification, Confidence, TestedCondition, TestedRule
 from rpl_analysis.counters.sums_of_quantities import is_open_above
 from rpl_analysis.interfaces import BottleneckLabel, Comparison, Condition, Rule
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 from rpl_core.values import frozen
 
 #: A failed condition within this relative distance of its threshold makes a near-miss (chosen).

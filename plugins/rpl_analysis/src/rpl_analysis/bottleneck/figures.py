@@ -28,8 +28,7 @@ import attrs
 
 from rpl_analysis.bottleneck.ceilings import ceiling_shares
 from rpl_codeobject.occupancy import NoOccupancy
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Metric, Origin
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rpl_core.cli.declared_options import option, settled, takes
+from rpl_core.cli.command_options import option, settled, takes
 from rpl_core.cli.session import session_of
 from rpl_core.values import frozen
 

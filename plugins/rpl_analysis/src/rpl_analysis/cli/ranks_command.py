@@ -16,10 +16,10 @@ from rpl_analysis.ranks.job import JobSummary
 from rpl_analysis.ranks.page import job_page
 from rpl_analysis.ranks.text import job_text
 from rpl_core.contracts import SCHEMA_VERSION
-from rpl_core.documents.bundle import to_json
+from rpl_core.documents import to_json
 from rpl_core.errors import UsageError
-from rpl_core.files.atomic import write_atomic
-from rpl_core.text.table import counted
+from rpl_core.files import write_atomic
+from rpl_core.text import counted
 
 if TYPE_CHECKING:
     from rpl_analysis.cli.ranks import RanksCall

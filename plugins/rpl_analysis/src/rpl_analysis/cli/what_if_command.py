@@ -21,7 +21,7 @@ from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.ingest.load import load_recording
 from rpl_core.pipeline import run_directory_of
-from rpl_core.text.alike import did_you_mean
+from rpl_core.text import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

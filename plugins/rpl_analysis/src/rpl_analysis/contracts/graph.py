@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from attrs import field
 
 from rpl_analysis.contracts.record import OR_EMPTY, OR_NULL, OR_ZERO, Limited, record
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 
 Fraction = Annotated[float, Limited(ge=0, le=1)]
 Confidence = Literal["certain", "probable", "guess"]

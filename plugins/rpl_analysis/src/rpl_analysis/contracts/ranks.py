@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import field
 
 from rpl_analysis.contracts.record import OR_EMPTY, OR_ZERO, record
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 
 
 @record

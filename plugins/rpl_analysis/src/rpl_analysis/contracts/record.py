@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, cast,
 
 import attrs
 
-from rpl_core.documents.drafts import Draft
+from rpl_core.documents import Draft
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from rpl_analysis.contracts.record import Limited, record
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 
 #: One of the frozen identifiers, or one of a plugin ("myplugin:label").
 LabelName = Annotated[

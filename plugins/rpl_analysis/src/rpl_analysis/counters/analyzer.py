@@ -12,7 +12,7 @@ from rpl_analysis.facts import KERNEL_COUNTERS, KERNEL_QUANTITIES
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.interfaces.fact import Fact
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 
 if TYPE_CHECKING:
     from rpl_analysis.counters.model import KernelQuantities

@@ -17,7 +17,7 @@ from rpl_analysis.counters.occurrences import number_dispatches
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.device import Architecture
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Float64Column, Int64Column, Trace
 

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from rpl_analysis.counters.expressions import parse_expression
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_core.model.architecture import Architecture
-    from rpl_core.model.device import DeviceModel
+    from rpl_core.model.device import Architecture, DeviceModel
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Trace
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.device import Architecture
     from rpl_core.model.trace import CounterValues, Trace
 
 __all__ = ["WAVE_TOLERANCE", "PassColumns", "WaveCheck", "read_columns", "wave_check_of"]

@@ -20,15 +20,14 @@ from rpl_analysis.counters.model import KernelQuantities, QuantityValue
 from rpl_analysis.counters.sums_of_quantities import add_up
 from rpl_core.errors import BadDataError
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rpl_analysis.counters.model import KernelCounters
     from rpl_core.model.device import DeviceModel, Formula, Quantity
-    from rpl_core.model.origin import Origin
+    from rpl_core.model.metric import Origin
 
 __all__ = ["derive_quantities"]
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_analysis.counters.model import QuantityValue
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rpl_core.model.device import Quantity
-    from rpl_core.model.origin import Origin
+    from rpl_core.model.metric import Origin
 
 __all__ = ["add_up", "exactness_of_part", "exactness_of_sum", "is_open_above", "low_or_middle"]
 

@@ -11,7 +11,7 @@ from rpl_analysis.critical_path.contraction import contract
 from rpl_analysis.critical_path.edges import PositionEdges, drop_implied, settle
 from rpl_analysis.critical_path.model import CHAIN_REPAIR, CrossEdges, DispatchGraph
 from rpl_core.errors import BadDataError
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_core.errors import BadDataError
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from rpl_analysis.documents.kinds import DagKind
 from rpl_analysis.documents.load import load_document
 from rpl_core.errors import UsageError
 from rpl_core.run_directory.layout import is_run_directory
-from rpl_core.run_directory.reader import load_manifest
+from rpl_core.run_directory.manifest import load_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,17 +12,16 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import SchemaValidator, from_json
 
 from rpl_core.contracts import SCHEMA_MAJOR
-from rpl_core.documents.bundle import Documents
-from rpl_core.documents.make import kinds_of, sections_of
+from rpl_core.documents import Documents, kinds_of, sections_of
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.files.bounded import read_regular
+from rpl_core.files import read_regular
 from rpl_core.interfaces.document import DocumentContract
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.run_directory.layout import is_run_directory
-from rpl_core.run_directory.reader import load_manifest
+from rpl_core.run_directory.manifest import load_manifest
 
 if TYPE_CHECKING:
-    from rpl_core.plugins.relay import Contribution
+    from rpl_core.plugins.host import Contribution
 
 _MAX_DOCUMENT_BYTES = 256 << 20
 #: From here on a list of nothing but mistakes would take gigabytes to tell them all.

@@ -63,6 +63,6 @@ if TYPE_CHECKING:
         TypeWorkPart,
     )
 else:
-    from rpl_core.documents.drafts import Draft
+    from rpl_core.documents import Draft
 
     globals().update(dict.fromkeys(__all__, Draft))

@@ -19,8 +19,8 @@ from rpl_analysis.documents.parts import (
     TypeWorkPart,
 )
 from rpl_core.contracts import SCHEMA_VERSION
-from rpl_core.documents.drafts import MetricDoc
-from rpl_core.model.origin import Exactness
+from rpl_core.documents import MetricDoc
+from rpl_core.model.metric import Exactness
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

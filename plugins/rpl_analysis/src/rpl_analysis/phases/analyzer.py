@@ -5,7 +5,7 @@ from __future__ import annotations
 from rpl_analysis.execution_graph.analyzer import median_run
 from rpl_analysis.facts import PHASES
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
-from rpl_core.model.calls import RANGES
+from rpl_core.model.trace import RANGES
 
 __all__ = ["PhasesAnalyzer"]
 

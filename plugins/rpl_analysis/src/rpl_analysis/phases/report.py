@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from rpl_analysis.contracts.phases import PhasePart, PhasesPart
-from rpl_core.model.calls import RANGES, HostRange
+from rpl_core.model.trace import RANGES, HostRange
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rpl_analysis.phases.report import ranges_by_name, rows_in_ranges
 from rpl_core.errors import MissingError
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,7 @@ from rpl_analysis.facts import RANKS
 from rpl_analysis.hookspecs import COLLECTIVE_RULES
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 
 __all__ = ["MANY_RANKS", "RanksAnalyzer"]
 

@@ -25,8 +25,8 @@ from rpl_analysis.contracts.ranks import ImbalancedKernelPart
 from rpl_analysis.ranks.digest import RELATIVE_ERROR
 from rpl_analysis.ranks.job import JobSummary, Waits, find_waits, two_highest
 from rpl_analysis.ranks.report import uneven_kernels
-from rpl_core.model.origin import Origin
-from rpl_core.text.table import counted
+from rpl_core.model.metric import Origin
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

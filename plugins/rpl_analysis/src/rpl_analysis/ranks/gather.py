@@ -19,11 +19,10 @@ from rpl_analysis.hookspecs import COLLECTIVE_RULES
 from rpl_analysis.ranks.summary_file import RecordedFile, SavedSummary, is_of, load_summary, save_summary
 from rpl_core.errors import BadDataError, MissingError, RplError
 from rpl_core.ingest.claims import claim_files, require_readable
-from rpl_core.ingest.files import expand
-from rpl_core.ingest.load import load_recording
+from rpl_core.ingest.load import expand, load_recording
 from rpl_core.interfaces.executor import Answer, ExecutorRequest, Task, Workers
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -288,7 +287,7 @@ def sum_up(argument: str, _place: str) -> str:
     rules = [contribution.value for contribution in host.catalog.of(COLLECTIVE_RULES).contributions]
     hashes = dict(zip(trace.source.paths, trace.source.sha256, strict=True))
     from rpl_analysis.ranks.summary import summarise
-    from rpl_core.files.digest import sha256_of
+    from rpl_core.files import sha256_of
 
     saved = SavedSummary(
         tuple(

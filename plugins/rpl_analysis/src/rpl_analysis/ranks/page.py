@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_analysis.ranks.text import job_text
-from rpl_core.text.safety import printable
+from rpl_core.text import printable
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.rank_job import PicturePart, RankJob

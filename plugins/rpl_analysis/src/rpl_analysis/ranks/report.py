@@ -20,7 +20,7 @@ from rpl_analysis.execution_graph.graph.nodes import WorkNodes, work_nodes
 from rpl_analysis.execution_graph.graph.numbering import number_keys
 from rpl_analysis.interfaces import CollectiveRule, CollectiveWait
 from rpl_analysis.ranks.recognise import collectives_among
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from rpl_analysis.phases.report import phase_report
 from rpl_analysis.ranks.digest import KernelTimes, times_of
 from rpl_analysis.ranks.recognise import collectives_among
 from rpl_analysis.ranks.report import rank_keys
-from rpl_core.model.calls import COLLECTIVES, CollectiveLaunch
+from rpl_core.model.trace import COLLECTIVES, CollectiveLaunch
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

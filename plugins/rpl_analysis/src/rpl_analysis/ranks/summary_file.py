@@ -20,9 +20,7 @@ import numpy as np
 from rpl_analysis.ranks.digest import EXACT_VALUES, KernelTimes
 from rpl_analysis.ranks.summary import Collective, Operations, RankIdentity, RankSummary, Strip
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.files.atomic import write_atomic
-from rpl_core.files.bounded import parse_json, read_regular
-from rpl_core.files.digest import sha256_of
+from rpl_core.files import parse_json, read_regular, sha256_of, write_atomic
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

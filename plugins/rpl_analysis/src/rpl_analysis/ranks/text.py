@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from rpl_analysis.text.figures import duration_ns, one_unit, times_as_fast
 from rpl_analysis.text.names import shown_names
-from rpl_core.text.safety import shorten
-from rpl_core.text.table import counted, format_table
+from rpl_core.text import counted, format_table, shorten
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.rank_job import RankJob

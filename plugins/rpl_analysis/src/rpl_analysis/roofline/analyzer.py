@@ -12,8 +12,7 @@ from rpl_analysis.facts import INSTRUCTION_MIX, KERNEL_QUANTITIES, KERNEL_TIMES,
 from rpl_analysis.options import FLOP_MODEL
 from rpl_analysis.roofline.model import RooflineResult, RooflineStatus
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Metric, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

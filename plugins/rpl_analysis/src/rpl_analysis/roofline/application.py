@@ -15,8 +15,7 @@ from rpl_analysis.counters.sums_of_quantities import (
 from rpl_analysis.roofline.kernel import KernelFigures, kernel_roofline
 from rpl_analysis.roofline.model import ApplicationRoofline
 from rpl_analysis.roofline.vocabulary import additive
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Metric, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

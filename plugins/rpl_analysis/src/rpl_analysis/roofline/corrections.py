@@ -15,8 +15,7 @@ from rpl_analysis.counters.sums_of_quantities import is_open_above
 from rpl_analysis.instruction_mix.mix import KernelMix, NoMix
 from rpl_analysis.roofline.vocabulary import typed_work
 from rpl_core.model.device import Pipe
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Metric, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

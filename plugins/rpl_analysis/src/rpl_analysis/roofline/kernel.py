@@ -14,8 +14,7 @@ from rpl_analysis.roofline.roofs import Rates, bound_of, exceeded_ceilings, roof
 from rpl_analysis.roofline.vocabulary import CACHES, LEVELS, typed_work
 from rpl_analysis.roofline.work import compare_models, dominant_type, selected_flops, work_by_type
 from rpl_core.model.device import CeilingOrigin, Pipe
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

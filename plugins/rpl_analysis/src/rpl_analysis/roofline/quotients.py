@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_analysis.counters.sums_of_quantities import exactness_of_part, is_open_above
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Metric, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

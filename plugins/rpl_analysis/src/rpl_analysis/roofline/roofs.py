@@ -11,8 +11,7 @@ from rpl_analysis.roofline.model import Bound, Roof
 from rpl_analysis.roofline.quotients import largest, scaled
 from rpl_analysis.roofline.work import untyped_flops
 from rpl_core.model.device import CeilingOrigin, Pipe
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from rpl_analysis.roofline.model import RooflineStatus
 from rpl_analysis.roofline.work import untyped_flops
 from rpl_analysis.text.names import shown_names
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,8 +23,7 @@ from rpl_analysis.runtime.shapes import RepresentativeShape, representative_shap
 from rpl_analysis.runtime.timing import TimedRun, TimeSource, call_overhead, choose_time_source
 from rpl_analysis.runtime.warnings import timing_diagnostics
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness, Origin
+from rpl_core.model.metric import Exactness, Metric, Origin
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

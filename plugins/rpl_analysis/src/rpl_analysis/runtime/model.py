@@ -9,8 +9,7 @@ import math
 from collections.abc import Sequence
 
 from rpl_analysis.contracts.stability import CallOverhead, StabilityClass, StabilityPart
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 from rpl_core.values import frozen
 
 #: kalowery/rocm-perf-lab @112862e5 docs/USER_GUIDE.md, section 5.

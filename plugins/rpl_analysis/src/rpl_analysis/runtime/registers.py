@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 
 if TYPE_CHECKING:
-    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.device import Architecture
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Kernel, Trace
 

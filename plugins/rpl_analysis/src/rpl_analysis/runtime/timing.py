@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_analysis.contracts.stability import AddedTime, CallOverhead
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import Trace
 from rpl_core.values import frozen

@@ -12,7 +12,7 @@ from rpl_analysis.runtime.timing import TimeSource
 from rpl_analysis.text.figures import duration_ns
 from rpl_analysis.text.names import shown_names
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 
 #: A kernel whose slowest dispatch takes twice its median has an outlier worth naming (chosen).
 OUTLIER_RATIO = 2.0

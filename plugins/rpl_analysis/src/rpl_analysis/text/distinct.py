@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from rpl_core.text.safety import shorten
+from rpl_core.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

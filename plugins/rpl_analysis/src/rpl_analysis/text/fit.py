@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rpl_analysis.text.distinct import shorten_apart
-from rpl_core.text.safety import printable
-from rpl_core.text.table import format_table
+from rpl_core.text import format_table, printable
 
 __all__ = ["fit_table"]
 

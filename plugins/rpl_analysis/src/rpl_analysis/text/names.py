@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.text.safety import readable
+from rpl_core.text import readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

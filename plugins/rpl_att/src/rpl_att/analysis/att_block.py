@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rpl_att.analysis.hot_spots import branch_hints, hot_instructions, hot_lines, loops
-from rpl_att.analysis.totals import Totals, checks, totals_of
+from rpl_att.analysis.totals import (
+    Totals,
+    checks,
+    instruction_mix,
+    memory_latencies,
+    memory_wait_cycles,
+    stall_split,
+    totals_of,
+    vector_memory_latency,
+    waits,
+)
 from rpl_att.analysis.utilisation import (
     busiest_target,
     ipc,
@@ -17,21 +27,13 @@ from rpl_att.analysis.utilisation import (
     valu_utilisation,
     waves_per_simd,
 )
-from rpl_att.analysis.wave_time import (
-    instruction_mix,
-    memory_latencies,
-    memory_wait_cycles,
-    stall_split,
-    vector_memory_latency,
-    waits,
-)
 from rpl_att.contract import AttCycles, AttPart, AttWaveStates
-from rpl_att.model import Level, ThreadTrace
-from rpl_att.reduction.waves import ReducedWaves
-from rpl_core.text.table import counted
+from rpl_att.decoded_trace import Level, ThreadTrace
+from rpl_att.reduction import ReducedWaves
+from rpl_core.text import counted
 
 if TYPE_CHECKING:
-    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.device import Architecture
 
 _NO_WAVES = "no wave file could be read"
 _WAVE_FIELDS = ("wave_states", "ipc", "waves_per_simd", "issue_utilization", "memory_latency", "waits")

@@ -14,7 +14,7 @@ from rpl_att.contract import AttBranch, AttInstruction, AttLoop, AttSourceLine
 from rpl_att.instruction_class import InstructionClass
 from rpl_att.reading.code_table import CodeTable
 from rpl_att.reading.folder import INLINE
-from rpl_att.reduction.line_totals import FlowTotals
+from rpl_att.reduction import FlowTotals
 from rpl_core.values import frozen
 
 #: Entries in the documents; `rpl att show` has all of them (chosen).

@@ -13,12 +13,12 @@ from rpl_att.analysis.totals import Totals
 from rpl_att.contract import AttIpc, AttOccupancy, AttTimeline
 from rpl_att.instruction_class import InstructionClass
 from rpl_att.reading.code_table import CodeTable
-from rpl_att.reading.occupancy_events import EngineEvents, OccupancyEvents, StateSteps
-from rpl_att.reduction.waves import ReducedWaves
+from rpl_att.reading.wave_files import EngineEvents, OccupancyEvents, StateSteps
+from rpl_att.reduction import ReducedWaves
 from rpl_core.contracts.common import MetricDoc
 
 if TYPE_CHECKING:
-    from rpl_core.model.architecture import Architecture, MatrixRates
+    from rpl_core.model.device import Architecture, MatrixRates
 
 
 #: Points of a curve that are kept for display (chosen: more than a plot has pixels for).

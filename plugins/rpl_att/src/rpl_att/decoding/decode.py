@@ -15,23 +15,20 @@ from pathlib import Path
 import attrs
 import ijson
 
-from rpl_att.decoding.job import ANSWER, Answer, CodeSource, Job, Load
-from rpl_att.decoding.library import require_any
-from rpl_att.join_dispatch import TracedKernel, find_kernel
-from rpl_att.model import Level, ThreadTrace
-from rpl_att.reading.folder import TraceFolder
-from rpl_att.reading.raw_files import (
+from rpl_att.decoded_trace import Level, ThreadTrace, TracedKernel, find_kernel, read_decoded_trace
+from rpl_att.decoding.library import ANSWER, Answer, CodeSource, Job, Load, require_any
+from rpl_att.options import find_decoder, library_in
+from rpl_att.reading.folder import (
+    TraceFolder,
     files_in,
     process_prefix,
     raw_identity,
     recorded_architecture,
     shader_engine,
 )
-from rpl_att.reduction.decoded_trace import read_decoded_trace
-from rpl_att.settings import find_decoder, library_in
 from rpl_codeobject.disassembly import find_disassembler
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 _TABLE = re.compile(r"isa_code_object_(?P<id>\d{1,9})\.json")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.text.safety import printable, shorten
+from rpl_core.text import printable, shorten
 
 if TYPE_CHECKING:
     from rpl_att.contract import AttPart

@@ -7,11 +7,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from rpl_att.analysis.hot_spots import frames
-from rpl_att.analysis.next_step import hottest
 from rpl_att.contract import AttInstruction, AttPart, AttSourceLine, AttTimeline
+from rpl_att.instruction_class import hottest
 from rpl_att.report import shown_kernel
-from rpl_core.text.safety import readable
-from rpl_core.text.table import counted
+from rpl_core.text import counted, readable
 from rpl_core.values import frozen
 from rpl_report.html import figures as q
 

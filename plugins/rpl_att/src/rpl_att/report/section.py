@@ -7,12 +7,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.text.figures import UNKNOWN, percent
-from rpl_att.analysis.next_step import hottest, waited_for
+from rpl_att.instruction_class import hottest, waited_for
 from rpl_att.reading.folder import place_of
 from rpl_att.report import shown_kernel
 from rpl_core.interfaces.section import Block, Claim, Paragraph, Place, ReportSection, SectionRequest, Table
-from rpl_core.text.safety import printable, shorten
-from rpl_core.text.table import counted
+from rpl_core.text import counted, printable, shorten
 
 if TYPE_CHECKING:
     from rpl_att.contract import AttPart, AttStallSplit, AttWait

@@ -107,7 +107,6 @@ def autotune(context: click.Context, /, **flags: Any) -> int:
     from rpl_core.cli.process_start import import_numpy_alone
 
     import_numpy_alone()
-    from rpl_autotune.cli.autotune_call import AutotuneSettings
-    from rpl_autotune.cli.autotune_command import run_autotune
+    from rpl_autotune.cli.autotune_call import AutotuneSettings, run_autotune
 
     return run_autotune(session_of(context), AutotuneSettings(**flags))

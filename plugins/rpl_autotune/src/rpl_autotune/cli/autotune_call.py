@@ -1,24 +1,25 @@
-"""From the options of one call to a search: its space, its request and its tools."""
+"""What ``rpl autotune`` does behind its options: its space, its request, its tools and its result."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_core.errors import MissingError, UsageError
+from rpl_core.errors import ApplicationError, ExitCode, InterruptedRunError, MissingError, UsageError
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_autotune.cache import Cache
+    from rpl_autotune.contracts.autotune import AutotuneDocument
     from rpl_autotune.evaluation.templates import Templates
     from rpl_autotune.interfaces.job import Timing
     from rpl_autotune.interfaces.space import SearchSpace
-    from rpl_autotune.search.request import TuningRequest, TuningTools
-    from rpl_autotune.space.expressions import Expression
+    from rpl_autotune.search.tuning import Tuning, TuningRequest, TuningTools
+    from rpl_autotune.space.possible import Expression
     from rpl_core.cli.session import Session
-
 
 _UNIT_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1000.0}
 #: Where --budget says nothing (chosen): what the goal of the built-in strategy is stated for.
@@ -99,7 +100,7 @@ class AutotuneCall:
 
     def scratch(self) -> Path:
         """The directory of the result, made and empty."""
-        from rpl_core.run_directory.writer import claim_path, make_empty
+        from rpl_core.run_directory.manifest import claim_path, make_empty
 
         output = self.settings.output
         if output is None:
@@ -109,7 +110,7 @@ class AutotuneCall:
 
     def request(self, space: SearchSpace, scratch: Path) -> TuningRequest:
         from rpl_autotune.interfaces.job import PluginChoice
-        from rpl_autotune.search.request import TuningRequest
+        from rpl_autotune.search.tuning import TuningRequest
 
         settings = self.settings
         return TuningRequest(
@@ -155,7 +156,7 @@ class AutotuneCall:
         return attrs.evolve(templates, sources=source_digest(templates.build, Path.cwd()))
 
     def _timing(self) -> Timing:
-        from rpl_autotune.evaluation.times import checked_pattern
+        from rpl_autotune.evaluation.run_job import checked_pattern
         from rpl_autotune.interfaces.job import Timing
 
         pattern = self.settings.time_regex
@@ -183,8 +184,8 @@ class AutotuneCall:
 
     def tools(self, space: SearchSpace) -> TuningTools:
         from rpl_autotune.hookspecs import STRATEGIES
-        from rpl_autotune.search.recorded import RecordedRequest
-        from rpl_autotune.search.request import TuningTools
+        from rpl_autotune.search.outcome import RecordedRequest
+        from rpl_autotune.search.tuning import TuningTools
         from rpl_core.plugins.boundary import plugin_boundary
 
         catalog, settings = self.session.host.catalog, self.settings
@@ -259,7 +260,7 @@ def space_with_code(call: AutotuneCall, space: SearchSpace, scratch: Path) -> Se
     if named is None and not settings.build_all:
         _refuse_details(settings)
         return space
-    from rpl_autotune.evaluation.code_features import CodeRequest, code_features
+    from rpl_autotune.evaluation.templates import CodeRequest, code_features
     from rpl_core.pipeline import architectures
 
     files = _built(call, space, scratch) if named is None else _named(named, space)
@@ -291,7 +292,7 @@ def _refuse_details(settings: AutotuneSettings) -> None:
 
 
 def _expression(text: str | None, space: SearchSpace) -> Expression | None:
-    from rpl_autotune.space.expressions import parse_expression
+    from rpl_autotune.space.possible import parse_expression
 
     return None if text is None else parse_expression(text, frozenset(space.parameters))
 
@@ -327,3 +328,155 @@ def _built(call: AutotuneCall, space: SearchSpace, scratch: Path) -> list[Path |
                 built = build_variant(variant, scratch, Path.cwd(), call.settings.build_time_limit)
                 programs[variant.build_key] = built.program
     return [programs[variant.build_key] for variant in variants]
+
+
+# What ``rpl autotune`` does, behind its options.
+
+
+_NAME = "autotune.json"
+
+
+def run_autotune(session: Session, settings: AutotuneSettings) -> int:
+    """One search, or a look at a finished one."""
+    if settings.show is not None:
+        _print(session, _stored(session, settings.show), as_json=settings.as_json)
+        return int(ExitCode.OK)
+
+    call = AutotuneCall(session, settings)
+    space = call.space()
+    scratch = call.scratch()
+    space = space_with_code(call, space, scratch)
+    request, tools = call.request(space, scratch), call.tools(space)
+    session.output.note(f"{counted(len(space), 'configuration')}; results go to {scratch}")
+    document, failure = _search(session, request, tools)
+    _write(session, request, document, settings)
+    if failure is not None:
+        raise failure
+    _print(session, document, as_json=settings.as_json)
+    if document.best_config is None:
+        raise _nothing_runs(document)
+    return int(ExitCode.OK)
+
+
+def _stored(session: Session, directory: Path) -> AutotuneDocument:
+    from rpl_analysis.documents.load import load_document
+    from rpl_autotune.contracts.autotune import AutotuneDocument
+    from rpl_autotune.contracts.kinds import AutotuneContract
+
+    known = (c.value for c in session.host.catalog.documents().contributions)
+    document = load_document(directory, AutotuneContract(), known)
+    assert isinstance(document, AutotuneDocument)
+    return document
+
+
+def _search(
+    session: Session, request: TuningRequest, tools: TuningTools
+) -> tuple[AutotuneDocument, InterruptedRunError | None]:
+    """The finished document; with the error of an interrupt, after which it holds what there is."""
+    import attrs
+
+    from rpl_autotune.search.outcome import autotune_document
+    from rpl_autotune.search.tuning import Tuning
+
+    with session.output.progress("autotune", total=request.budget + 1) as step:
+        tuning = Tuning(request, attrs.evolve(tools, step=step))
+        try:
+            end, result = _measured(tuning)
+        except (KeyboardInterrupt, InterruptedRunError):
+            return _interrupted(tuning)
+        return autotune_document(tuning, end, result), None
+
+
+def _measured(tuning: Tuning) -> Any:
+    from rpl_autotune.search.outcome import RecordedRequest, measure_finally, without_final
+    from rpl_autotune.search.tuning import JobWorkers
+    from rpl_core.interfaces.executor import Workers
+    from rpl_core.plugins.boundary import plugin_boundary
+
+    tools = tuning.tools
+    what = f"executor {tools.executor.name!r}"
+    with plugin_boundary(tools.executor_plugin, what):
+        opened: object = tools.executor.open(tools.executor_request)
+        if not isinstance(opened, Workers):
+            raise TypeError(f"Workers were expected, not {type(opened).__name__}")
+    with JobWorkers(opened, tools.executor_plugin, what) as workers:
+        end = tuning.run(workers)
+        asked = tools.executor_request
+        if isinstance(asked, RecordedRequest) and asked.recording is not None:
+            return end, without_final(tuning, "nothing runs in a recorded space")
+        return end, measure_finally(tuning, workers)
+
+
+def _interrupted(tuning: Tuning) -> tuple[AutotuneDocument, InterruptedRunError]:
+    from rpl_autotune.search.outcome import autotune_document, without_final
+
+    kept = f" in {tuning.tools.cache.path}" if tuning.tools.cache is not None else ""
+    document = autotune_document(tuning, "interrupted", without_final(tuning, "the search was interrupted"))
+    return document, InterruptedRunError(
+        f"interrupted; kept{kept}: {counted(len(tuning.evaluations), 'evaluation')}",
+        next_step="run the same command again: it goes on from there",
+    )
+
+
+def _write(
+    session: Session, request: TuningRequest, document: AutotuneDocument, settings: AutotuneSettings
+) -> None:
+    from rpl_autotune.recorded_space import write_kernel_tuner_cache, write_t4
+    from rpl_core.documents import to_json
+    from rpl_core.files import write_atomic
+
+    write_atomic(request.scratch / _NAME, to_json(document))
+    if settings.export_cache is not None:
+        write_kernel_tuner_cache(document, request.space, settings.export_cache)
+    if settings.export_t4 is not None:
+        write_t4(document, settings.export_t4)
+    if document.final is not None:
+        _write_report(session, request, document)
+
+
+def _write_report(session: Session, request: TuningRequest, document: AutotuneDocument) -> None:
+    """``report.html``: the documents of the winner's run with the section on the search."""
+    from rpl_autotune.search.outcome import KEPT_RUN
+    from rpl_core.files import write_atomic
+    from rpl_core.interfaces.renderer import RenderRequest, SectionOf
+    from rpl_core.model.value_checks import require_value
+    from rpl_core.pipeline import AnalysisRequest, analyse_paths
+    from rpl_core.plugins.boundary import plugin_boundary
+    from rpl_core.run_directory.layout import is_run_directory
+
+    run = request.scratch / KEPT_RUN
+    renderers = session.host.catalog.renderers()
+    if "html" not in renderers or not is_run_directory(run):
+        why = "no plugin renders HTML (rpl-report does)" if "html" not in renderers else f"there is no {run}"
+        session.output.note(f"no report.html: {why}")
+        return
+    analysis = AnalysisRequest(device=request.timing.device)
+    documents, _ = analyse_paths((run,), analysis, session.host)
+    sections = session.host.catalog.report_sections().contributions
+    asked = RenderRequest(
+        {**documents.by_name(), "autotune": document},
+        sections=tuple(SectionOf(c.plugin, c.value) for c in sections),
+        timeline_reason="see `rpl report --format html` for the timeline of this run",
+    )
+    with plugin_boundary(renderers.plugin_of("html"), "renderer 'html'"):
+        page = require_value(renderers.get("html").render(asked), str)
+    write_atomic(request.scratch / "report.html", page)
+    session.output.note(f"report: {request.scratch / 'report.html'}")
+
+
+def _print(session: Session, document: AutotuneDocument, *, as_json: bool) -> None:
+    from rpl_autotune.report import document_text
+    from rpl_core.cli.output import terminal_width
+    from rpl_core.documents import to_json
+
+    session.output.raw(to_json(document) if as_json else document_text(document, terminal_width()))
+
+
+def _nothing_runs(document: AutotuneDocument) -> ApplicationError | UsageError:
+    reasons = [item.reason for item in document.evaluations if item.reason]
+    most = max(dict.fromkeys(reasons), key=reasons.count) if reasons else "no reason is known"
+    return ApplicationError(
+        f"none of the {document.evaluated_configs} configurations that were tried has a time; "
+        f"most often: {most}",
+        next_step="run one of them by hand; see autotune.json for each",
+    )

@@ -13,10 +13,9 @@ from pydantic import ValidationError
 
 from rpl_autotune.contracts.autotune import SpaceDescription, SpaceFile
 from rpl_autotune.interfaces.space import Configuration, SearchSpace, Value
-from rpl_autotune.space.expressions import Expression, ExpressionError, compiled, parse_expression
-from rpl_autotune.space.possible import Possibilities
+from rpl_autotune.space.possible import Expression, ExpressionError, Possibilities, compiled, parse_expression
 from rpl_core.errors import BadDataError, UsageError
-from rpl_core.files.bounded import parse_json, read_regular
+from rpl_core.files import parse_json, read_regular
 
 #: Values of one parameter (chosen: far more than anybody writes).
 _MOST_VALUES = 10_000

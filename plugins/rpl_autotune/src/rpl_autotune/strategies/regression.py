@@ -19,12 +19,13 @@ from rpl_autotune.interfaces.strategy import (
     StrategyRequest,
     random_draws,
 )
-from rpl_autotune.regression.confidence import Trust, followed
-from rpl_autotune.regression.model import (
+from rpl_autotune.regression import (
     Intervals,
     Prediction,
     TimeModel,
     Training,
+    Trust,
+    followed,
     success_probability,
     training_of,
 )

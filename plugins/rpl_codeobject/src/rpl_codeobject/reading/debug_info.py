@@ -18,7 +18,7 @@ from rpl_codeobject.reading import debug_reader
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_codeobject.values import CodeObject
+    from rpl_codeobject.kernel_code import CodeObject
 
 _SECTION = b".debug_line"
 _TIME_LIMIT_S = 2.0 * debug_reader.CPU_LIMIT_S

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rpl_core.cli.command_options import PluginOptionsCommand, option_values
-from rpl_core.cli.declared_options import option, settled, takes
+from rpl_core.cli.command_options import PluginOptionsCommand, option, option_values, settled, takes
 from rpl_core.cli.session import session_of
 from rpl_core.errors import UsageError
 from rpl_core.values import frozen

@@ -71,10 +71,10 @@ def _recordings_of_pairs(session: Session, directory: Path) -> list[Recording]:
 def interleaved(session: Session, base: Path | None, settings: CompareSettings) -> int:
     """Measure two commands in turns and compare the pairs."""
     from rpl_compare.comparison.pairs import measure_and_compare
-    from rpl_core.cli.profile_command import log_sink
-    from rpl_core.process.launch import application_command
-    from rpl_core.profiling.collectors import choose_collector
-    from rpl_core.run_directory.writer import default_path
+    from rpl_core.cli.profile import log_sink
+    from rpl_core.process.runner import application_command
+    from rpl_core.profiling import choose_collector
+    from rpl_core.run_directory.manifest import default_path
     from rpl_measure.interleaved import MeasureRequest
 
     _refuse({"--range": settings.range}, because="an interleaved comparison judges whole runs")
@@ -113,7 +113,7 @@ def history(session: Session, base: Path | None, folder: Path, settings: Compare
     from rpl_compare.comparison.history import compare_history
     from rpl_compare.comparison.text import document_names, history_text
     from rpl_compare.html.history_page import history_page
-    from rpl_core.documents.bundle import to_json
+    from rpl_core.documents import to_json
 
     if base is not None:
         raise UsageError("--history takes one folder and no further recordings")
@@ -147,7 +147,7 @@ def _answer(
     from rpl_compare.ci import result_of_comparison
     from rpl_compare.comparison.documents import compare_document
     from rpl_compare.comparison.text import compare_text, document_names
-    from rpl_core.documents.bundle import to_json
+    from rpl_core.documents import to_json
 
     document = compare_document(comparison)
     _write(settings, "compare", to_json(document))
@@ -175,7 +175,7 @@ def _answer(
 
 
 def _write_page(session: Session, place: Path, page: str) -> None:
-    from rpl_core.files.atomic import write_atomic
+    from rpl_core.files import write_atomic
 
     write_atomic(place, page, named=True)
     session.output.note(f"written to {place}")
@@ -184,7 +184,7 @@ def _write_page(session: Session, place: Path, page: str) -> None:
 def _tell_ci(session: Session, settings: CompareSettings, result: Result) -> None:
     """Annotations go to stderr: stdout belongs to the result, and GitHub reads both."""
     from rpl_compare.ci import append_summary, files_of, github_annotations
-    from rpl_core.files.atomic import write_atomic
+    from rpl_core.files import write_atomic
 
     for place, text in files_of(result, settings.junit, settings.badge):
         write_atomic(place, text, named=True)
@@ -207,7 +207,7 @@ def _exit_code(
 
 
 def _write(settings: CompareSettings, name: str, text: str) -> None:
-    from rpl_core.files.atomic import write_atomic
+    from rpl_core.files import write_atomic
 
     if settings.output is not None:
         settings.output.mkdir(parents=True, exist_ok=True)

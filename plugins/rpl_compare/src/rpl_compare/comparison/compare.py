@@ -14,8 +14,7 @@ from rpl_compare.comparison.model import CompareRule, Judged, Method
 from rpl_compare.comparison.naming import item_name, kernel_names
 from rpl_core.errors import MissingError, NoVerdictError
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.text.alike import did_you_mean
-from rpl_core.text.table import counted
+from rpl_core.text import counted, did_you_mean
 from rpl_core.values import frozen
 from rpl_measure.comparable import check_comparable
 from rpl_measure.estimates import WARN_CV, NoiseLevel, noise_level

@@ -19,8 +19,8 @@ from rpl_compare.contract import (
 )
 from rpl_core import __version__
 from rpl_core.contracts.common import SCHEMA_VERSION, ProvenanceDoc
-from rpl_core.documents.drafts import diagnostic_docs
-from rpl_core.model.origin import Origin
+from rpl_core.documents import diagnostic_docs
+from rpl_core.model.metric import Origin
 from rpl_measure.estimates import median, robust_cv
 from rpl_measure.samples import Kind, Sample, Statistic
 

@@ -18,10 +18,10 @@ from rpl_compare.comparison.model import CompareRule, Outcome, Verdict
 from rpl_compare.contract import HistoryDocument, HistoryEntry, HistoryItem, StepPart
 from rpl_core import __version__
 from rpl_core.contracts.common import SCHEMA_VERSION, ProvenanceDoc
-from rpl_core.documents.drafts import diagnostic_docs
+from rpl_core.documents import diagnostic_docs
 from rpl_core.errors import MissingError
-from rpl_core.model.origin import Origin
-from rpl_core.text.table import counted
+from rpl_core.model.metric import Origin
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_measure.comparable import check_comparable
 from rpl_measure.estimates import median

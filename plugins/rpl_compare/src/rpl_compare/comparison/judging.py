@@ -11,8 +11,8 @@ import attrs
 
 from rpl_compare.comparison.model import CompareRule, Evidence, Judged, Method, Outcome, Verdict
 from rpl_compare.comparison.naming import item_name
-from rpl_core.exit_codes import ExitCode
-from rpl_core.text.table import counted
+from rpl_core.errors import ExitCode
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_measure.estimates import REFUSE_CV, NoiseLevel, noise_level
 from rpl_measure.minimum_detectable import minimum_detectable_change, pairs_needed, runs_needed

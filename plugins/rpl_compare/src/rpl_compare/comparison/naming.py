@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rpl_analysis.text.distinct import shorten_apart
 from rpl_analysis.text.names import shown_names
-from rpl_core.text.safety import printable
+from rpl_core.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -13,7 +13,7 @@ from rpl_compare.comparison.judging import decide
 from rpl_compare.comparison.model import Outcome, Verdict
 from rpl_core.errors import UsageError
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_measure.interleaved import MeasureRequest, measure_pairs
 from rpl_measure.manifest import read_manifest
 from rpl_measure.rank_tests import fewest_pairs
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rpl_core.ingest.claims import Readers
     from rpl_core.interfaces.collector import Collector, LineSink
     from rpl_core.plugins.host import PluginHost
-    from rpl_core.profiling.session import StepSink
+    from rpl_core.profiling import StepSink
 
 
 def measure_and_compare(

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from rpl_analysis.text.figures import duration_ns, one_unit
 from rpl_analysis.text.fit import fit_table
 from rpl_compare.comparison.naming import item_name, kernel_names, one_line
-from rpl_core.text.safety import shorten
-from rpl_core.text.table import counted, format_table, wrap_lines
+from rpl_core.text import counted, format_table, shorten, wrap_lines
 from rpl_measure.rank_tests import fewest_pairs
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rpl_compare.comparison.naming import item_name
-from rpl_core.text.safety import readable
+from rpl_core.text import readable
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ class Plot:
 
 def history_page(document: HistoryDocument, names: Mapping[str, str]) -> str:
     """``names`` says how kernels are called."""
-    from rpl_report.html.page import load_assets
-    from rpl_report.html.renderer import page_environment
+    from rpl_report.html.page import load_assets, page_environment
 
     items = sorted((*document.application, *document.kernels), key=lambda item: not item.steps)
     times = [time for item in items for time in item.values_ns if time is not None]

@@ -9,8 +9,7 @@ from rpl_compare.comparison.naming import item_name
 from rpl_compare.comparison.text import answer_lines, document_names
 from rpl_compare.html.drawings import Forest, Runs, forest_of, forest_scale, runs_of
 from rpl_core.errors import RplError
-from rpl_core.text.safety import readable
-from rpl_core.text.table import counted
+from rpl_core.text import counted, readable
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -50,8 +49,7 @@ def compare_page(
     form: str,
 ) -> str:
     """The whole page. ``recordings`` of BASE and NEW are analysed for their rooflines."""
-    from rpl_report.html.page import load_assets
-    from rpl_report.html.renderer import page_environment
+    from rpl_report.html.page import load_assets, page_environment
 
     names = document_names((*document.kernels, *document.only_base, *document.only_new), form)
     rooflines, colours, reason = _rooflines(recordings, host, names)
@@ -155,7 +153,7 @@ def _rooflines(
     recordings: Sequence[Recording], host: PluginHost, names: Mapping[str, str]
 ) -> tuple[tuple[Any, ...], Mapping[str, str], str | None]:
     """A view per side, the colours of kernels, or why there are none."""
-    from rpl_report.html.roofline.view import rooflines_of
+    from rpl_report.html.roofline import rooflines_of
 
     try:
         views, colours = rooflines_of([_documents(recording, host) for recording in recordings], names)

@@ -65,7 +65,7 @@ def _emulated(context: click.Context, output: Path | None) -> int:
     import shutil
     import tempfile
 
-    from rpl_core.run_directory.writer import claim_path, make_empty, point_latest
+    from rpl_core.run_directory.manifest import claim_path, make_empty, point_latest
     from rpl_emu.demo.steps import PROGRAM, Steps, compare_candidates, emulated
     from rpl_emu.native_program import call
     from rpl_emu.programs.software_gpu import find_runtime, launcher_words

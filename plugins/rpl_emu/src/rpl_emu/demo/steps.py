@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rpl_core.errors import RplError
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 
 #: The program that everything but the optimizer is shown on, and its size.
 PROGRAM, SIZE = "attention", "256"

@@ -10,11 +10,11 @@ from pydantic import FailFast, Field
 
 from rpl_core.contracts.common import Part
 from rpl_core.errors import RplError
-from rpl_core.files.atomic import write_atomic
+from rpl_core.files import write_atomic
 
 if TYPE_CHECKING:
+    from rpl_codeobject.kernel_code import CodeObject
     from rpl_codeobject.reading.debug_info import SourcePlace
-    from rpl_codeobject.values import CodeObject
     from rpl_emu.programs.launches import EmulatedLaunch
 
 

@@ -7,13 +7,12 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import BadDataError
-from rpl_core.files.bounded import read_regular, refuse_countless
+from rpl_core.files import read_regular, refuse_countless
 from rpl_core.interfaces.document import DocumentContext, DocumentSection
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
 from rpl_core.model.trace import Trace
-from rpl_core.text.safety import shorten
-from rpl_core.text.table import counted
+from rpl_core.text import counted, shorten
 
 if TYPE_CHECKING:
     from rpl_emu.heat.count import HeatLine, HeatPlace, InstructionHeat, KernelHeat
@@ -57,7 +56,7 @@ class HeatReader(Reader):
 def _trace(inputs: InputSet, content: object) -> Trace:
     import numpy as np
 
-    from rpl_core.model.origin import Origin
+    from rpl_core.model.metric import Origin
     from rpl_core.model.trace import Dispatches, LaunchShapes, Trace, TraceRole, TraceSource
 
     index, number = np.zeros(0, np.int32), np.zeros(0, np.int64)

@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 from rpl_core.errors import BadDataError, MissingError, RplError
+from rpl_core.files import make_directory, storage_error
 from rpl_core.interfaces.collector import (
     CollectionPlan,
     Collector,
@@ -17,11 +18,10 @@ from rpl_core.interfaces.collector import (
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
 from rpl_core.process import ProcessRequest, run_command
-from rpl_core.process.launch import require_program
 from rpl_core.process.outcome import ApplicationExitError, process_findings
-from rpl_core.process.storage import make_directory, storage_error
+from rpl_core.process.runner import require_program
 from rpl_core.run_directory.layout import ARTIFACTS
-from rpl_core.text.secrets import masked_words
+from rpl_core.text import masked_words
 from rpl_emu.programs.software_gpu import DEVICE, RUNTIME
 
 _TIMING_FOLDER = ".rocpd_profile"

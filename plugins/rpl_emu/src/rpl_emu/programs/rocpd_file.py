@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import RplError
-from rpl_core.model.origin import ORIGIN_MARK, Origin
-from rpl_core.process.storage import storage_error
+from rpl_core.files import storage_error
+from rpl_core.model.metric import ORIGIN_MARK, Origin
 from rpl_emu.amd_counters import amd_counters
 from rpl_emu.programs.software_gpu import DEVICE, PRODUCT
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_vmreplay.interfaces.replayer import (
     AccessLog,
     Failure,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rpl_core.cli.command_options import PluginOptionsCommand
-from rpl_core.cli.declared_options import declared, option, settled, takes
+from rpl_core.cli.command_options import PluginOptionsCommand, declared, option, settled, takes
 from rpl_core.cli.session import Session
 from rpl_core.errors import UsageError
 from rpl_core.values import frozen

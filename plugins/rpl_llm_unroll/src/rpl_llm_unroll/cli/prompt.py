@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rpl_core.cli.command_options import DeviceOption
-from rpl_core.cli.declared_options import option, settled, takes
+from rpl_core.cli.command_options import DeviceOption, option, settled, takes
 from rpl_core.cli.session import session_of
 from rpl_core.values import frozen
 from rpl_llm_unroll.cli.llm_optimize import FormOptions

@@ -11,7 +11,7 @@ from rpl_llm_unroll.disclosure import suspicious_lines
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
-    from rpl_core.documents.bundle import Documents
+    from rpl_core.documents import Documents
     from rpl_llm_unroll.cli.prompt import PromptSettings
     from rpl_llm_unroll.prompt.model import Prompt
     from rpl_llm_unroll.settings import Form
@@ -70,7 +70,7 @@ def _documents(
 ) -> tuple[Documents, tuple[str, ...]]:
     """The run's documents, and the command that it measured as far as it is known."""
     from rpl_analysis.documents.load import load_documents
-    from rpl_core.process.launch import application_command
+    from rpl_core.process.runner import application_command
 
     if given.run is not None:
         command = application_command(application) if application else ()
@@ -86,11 +86,10 @@ def _documents(
 def _profile(session: Session, command: tuple[str, ...], given: PromptSettings) -> Documents:
     """Record and analyse as ``rpl profile`` does, into a run directory."""
     from rpl_core.cli.command_options import analysis_request
-    from rpl_core.cli.profile_command import log_sink
+    from rpl_core.cli.profile import log_sink
     from rpl_core.pipeline import analyse_paths
-    from rpl_core.profiling.collectors import choose_collector
-    from rpl_core.profiling.record import ProfileRequest, record_application
-    from rpl_core.run_directory.writer import point_latest
+    from rpl_core.profiling import ProfileRequest, choose_collector, record_application
+    from rpl_core.run_directory.manifest import point_latest
 
     request = ProfileRequest(
         command=command,

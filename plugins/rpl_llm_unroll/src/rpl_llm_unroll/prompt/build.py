@@ -11,7 +11,7 @@ from rpl_analysis.text.figures import number, percent
 from rpl_core.errors import InterruptedRunError, RplError, UsageError
 from rpl_core.interfaces.section import Paragraph, SectionRequest, Table
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_llm_unroll.prompt.figures import (
     NOT_COLLECTED,
     RunFacts,

@@ -14,7 +14,7 @@ from rpl_analysis.text.figures import number
 from rpl_codeobject.kernel_names import is_instance
 from rpl_core.contracts.common import Document, MetricDoc
 from rpl_core.errors import BadDataError
-from rpl_core.text.safety import printable, shorten
+from rpl_core.text import printable, shorten
 from rpl_core.values import frozen
 
 _RUNS = re.compile(r"`{3,}")

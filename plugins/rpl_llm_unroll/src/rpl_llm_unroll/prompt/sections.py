@@ -13,7 +13,7 @@ from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
 from rpl_analysis.contracts.roofline import KernelRooflineDoc, RoofPart
 from rpl_analysis.text.figures import duration_ns, milliseconds, number, percent
 from rpl_core.errors import RplError
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_llm_unroll.prompt.figures import NOT_COLLECTED, RunFacts, bullets, fenced, metric, missing, sentence
 from rpl_llm_unroll.prompt.model import Section
@@ -21,7 +21,7 @@ from rpl_transforms.evidence import hot_instructions
 
 if TYPE_CHECKING:
     from rpl_codeobject.disassembly import Instruction, MachineLoop
-    from rpl_codeobject.values import CodeObject
+    from rpl_codeobject.kernel_code import CodeObject
 
 
 _ROOFLINE, _LABEL = "Roofline", "Bottleneck"

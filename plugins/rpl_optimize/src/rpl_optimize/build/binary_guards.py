@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rpl_codeobject.comparing import AbiDiff, Difference, Severity
 from rpl_codeobject.disassembly import IsaDiff, IsaVerdict
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_optimize.interfaces.transformation import GuardVerdict
 
 #: Guard -> the compared properties that it looks at.

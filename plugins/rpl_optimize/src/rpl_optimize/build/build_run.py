@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rpl_core.errors import MemoryLimitError, TimeLimitError, UsageError
+from rpl_core.files import make_directory, storage_error
 from rpl_core.process.outcome import describe_exit
 from rpl_core.process.output import LogFile
-from rpl_core.process.storage import make_directory, storage_error
-from rpl_core.text.safety import printable, shorten
-from rpl_core.text.secrets import masked_words
+from rpl_core.text import masked_words, printable, shorten
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.isolation.sandbox import Reach, find_sandbox, run_confined

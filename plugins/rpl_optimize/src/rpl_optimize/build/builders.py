@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_codeobject.values import CodeObject
+from rpl_codeobject.kernel_code import CodeObject
 from rpl_core.errors import MissingError, PluginError, RplError, UsageError
-from rpl_core.files.digest import sha256_of
+from rpl_core.files import sha256_of
 from rpl_core.model.value_checks import value_violation
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_core.text.safety import encodable
-from rpl_core.text.secrets import masked_words
+from rpl_core.text import encodable, masked_words
 from rpl_core.values import frozen
 from rpl_optimize.build.host_code import HOST_CODE
 from rpl_optimize.contracts.optimize import BuildPart
@@ -24,7 +23,7 @@ from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.measurement.gains import padded
 
 if TYPE_CHECKING:
-    from rpl_core.plugins.relay import Contribution
+    from rpl_core.plugins.host import Contribution
 
 
 @frozen(kw_only=True)
@@ -112,7 +111,7 @@ class ProgramBuilder:
 
 def _looked_at(build: Build) -> BuiltProgram | BuildFailure:
     """The build with its device code; a failure where it is no program for a GPU."""
-    from rpl_codeobject.reading.exported import code_digest
+    from rpl_codeobject.reading.elf_file import code_digest
     from rpl_codeobject.reading.read import read_code_objects
 
     try:

@@ -9,10 +9,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from rpl_codeobject.reading.bundles import BUNDLE_MAGIC, COMPRESSED_MAGIC, ELF_MAGIC
 from rpl_codeobject.reading.elf_file import guarded, is_device_elf, open_elf
+from rpl_codeobject.reading.read import BUNDLE_MAGIC, COMPRESSED_MAGIC, ELF_MAGIC
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.files.bounded import parse_json, read_regular
+from rpl_core.files import parse_json, read_regular
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import StepFailedError
 

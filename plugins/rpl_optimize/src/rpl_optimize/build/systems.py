@@ -13,10 +13,9 @@ import attrs
 
 from rpl_codeobject.reading.read import read_code_objects
 from rpl_core.errors import MissingError, RplError, UsageError
-from rpl_core.files.digest import sha256_of
-from rpl_core.process.launch import require_program
-from rpl_core.process.storage import make_directory
-from rpl_core.text.secrets import masked_text
+from rpl_core.files import make_directory, sha256_of
+from rpl_core.process.runner import require_program
+from rpl_core.text import masked_text
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import BuildRun, StepFailedError, TextBuilder, build_environment
 from rpl_optimize.build.compile_database import (

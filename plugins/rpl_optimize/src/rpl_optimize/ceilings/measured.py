@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rpl_analysis.contracts.record import Limited, record
 from rpl_core.errors import BadDataError
-from rpl_core.files.atomic import write_atomic
+from rpl_core.files import write_atomic
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, DeviceModel, MemoryCeiling, Pipe
 from rpl_core.values import frozen
 from rpl_optimize.ceilings import kept_path

@@ -133,12 +133,11 @@ def _recorded(
     given: _HowToRecord,
 ) -> tuple[Recording, str]:
     """Build and run the program in a folder of its own; and who timed it."""
-    from rpl_core.cli.profile_command import log_sink
+    from rpl_core.cli.profile import log_sink
     from rpl_core.ingest.load import load_recording
     from rpl_core.interfaces.options import Options
     from rpl_core.pipeline import AnalysisRequest
-    from rpl_core.profiling.collectors import choose_collector
-    from rpl_core.profiling.record import ProfileRequest, record_application
+    from rpl_core.profiling import ProfileRequest, choose_collector, record_application
 
     collector = choose_collector(
         session.host, session.setting("collector", given.collector), Options(), device.name

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import session_of
-from rpl_core.text.safety import shorten
-from rpl_core.text.table import counted
+from rpl_core.text import counted, shorten
 from rpl_optimize.ledger.lines import LedgerEntry, LedgerEvent
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def verify(context: click.Context, path: Path, key: Path | None, as_json: bool) 
     """
     import attrs
 
-    from rpl_core.exit_codes import ExitCode
+    from rpl_core.errors import ExitCode
     from rpl_optimize.ledger.session_files import read_key, signature_problem, verify_session_files
     from rpl_optimize.ledger.verify import verify_ledger
     from rpl_optimize.loop.recorded_session import verify_recorded_session

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from rpl_core.cli.command_options import PluginOptionsCommand
-from rpl_core.cli.declared_options import takes
+from rpl_core.cli.command_options import PluginOptionsCommand, takes
 from rpl_optimize.cli.optimize_options import OptimizeSettings
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from rpl_core.cli.declared_options import settled
+from rpl_core.cli.command_options import settled
 from rpl_core.errors import BadDataError, UsageError
-from rpl_core.text.secrets import MASK, is_masked, masked_text, masked_words
+from rpl_core.text import MASK, is_masked, masked_text, masked_words
 from rpl_core.values import frozen
 from rpl_optimize.cli.optimize_options import OptimizeSettings
 

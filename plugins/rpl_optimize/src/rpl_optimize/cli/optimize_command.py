@@ -17,10 +17,8 @@ from rpl_core.cli.output import terminal_width
 from rpl_core.cli.session import Session, session_of
 from rpl_core.config.settings import parsed
 from rpl_core.config.values import names
-from rpl_core.errors import BadDataError, MissingError, UsageError
-from rpl_core.exit_codes import ExitCode
-from rpl_core.text.safety import printable
-from rpl_core.text.table import format_table, wrap_lines
+from rpl_core.errors import BadDataError, ExitCode, MissingError, UsageError
+from rpl_core.text import format_table, printable, wrap_lines
 from rpl_optimize.cli.optimize_call import Call, recalled, remembered
 from rpl_optimize.cli.optimize_options import OptimizeSettings
 from rpl_optimize.cli.optimize_request import (
@@ -124,8 +122,8 @@ def _require_one_to_ask(settings: OptimizeSettings) -> None:
 
 
 def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument, Path]:
-    from rpl_core.files.atomic import write_atomic
-    from rpl_core.run_directory.writer import claim_path, make_empty
+    from rpl_core.files import write_atomic
+    from rpl_core.run_directory.manifest import claim_path, make_empty
     from rpl_optimize.cli.optimize_request import with_binary
     from rpl_optimize.ledger.writer import Ledger
     from rpl_optimize.loop.rounds import OptimizeLoop
@@ -273,7 +271,7 @@ def _require_unchanged(request: OptimizeRequest, resumed: Resumed) -> None:
 
 
 def _show(session: Session, document: OptimizeDocument, root: Path, *, as_json: bool) -> None:
-    from rpl_core.documents.bundle import to_json
+    from rpl_core.documents import to_json
 
     session.output.raw(to_json(document) if as_json else optimize_text(document, root, terminal_width()))
 

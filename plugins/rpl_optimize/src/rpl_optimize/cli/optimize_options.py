@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from rpl_core.cli.declared_options import option
+from rpl_core.cli.command_options import option
 from rpl_core.values import frozen
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import RplError, UsageError
-from rpl_core.files.bounded import read_regular
+from rpl_core.files import read_regular
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_optimize.hookspecs import BUILDERS, EQUIVALENCE_CHECKS, METRICS, PROPOSERS, TRANSFORMATIONS
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rpl_core.cli.session import Session
     from rpl_core.interfaces.options import Options
     from rpl_core.model.recording import Recording
-    from rpl_core.plugins.relay import Contribution
+    from rpl_core.plugins.host import Contribution
     from rpl_optimize.cli.optimize_call import Call
     from rpl_optimize.cli.optimize_options import OptimizeSettings
     from rpl_optimize.contracts.optimize import PolicyPart
@@ -127,7 +127,7 @@ def split_source(call: Call, source: Path | None) -> tuple[Path | None, tuple[st
 
     ``source`` is what ``--source`` says.
     """
-    from rpl_core.process.launch import application_command
+    from rpl_core.process.runner import application_command
 
     words = call.words
     if not words:
@@ -216,8 +216,8 @@ def _policy(given: OptimizeSettings) -> PolicyPart:
 
 def optimize_tools(session: Session, call: Call, request: OptimizeRequest, step: Steps) -> Tools:
     """The plugins and sinks that a session works with; ``MissingError`` for those that are not there."""
-    from rpl_core.cli.profile_command import log_sink
-    from rpl_core.profiling.collectors import choose_collector
+    from rpl_core.cli.profile import log_sink
+    from rpl_core.profiling import choose_collector
     from rpl_optimize.build.builders import choose_builder
     from rpl_optimize.equivalence.stage import EquivalenceStage
     from rpl_optimize.loop.request import Tools
@@ -343,10 +343,9 @@ def _recorded(
     session: Session, call: Call, words: tuple[str, ...], directory: Path, step: Steps
 ) -> Recording:
     from rpl_core.cli.command_options import analysis_request
-    from rpl_core.cli.profile_command import log_sink
+    from rpl_core.cli.profile import log_sink
     from rpl_core.ingest.load import load_recording
-    from rpl_core.profiling.collectors import choose_collector
-    from rpl_core.profiling.record import ProfileRequest, record_application
+    from rpl_core.profiling import ProfileRequest, choose_collector, record_application
 
     analysis = analysis_request(session, call.flags, None)
     given = call.settings(session)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_core.text.safety import encodable, harmless_json
+from rpl_core.text import encodable, harmless_json
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -85,7 +85,7 @@ def transform(
 
 
 def _apply(offered: OfferedCandidate, source: KernelSource, output: Output) -> int:
-    from rpl_core.exit_codes import ExitCode
+    from rpl_core.errors import ExitCode
     from rpl_optimize.transform import apply_edits
 
     if not offered.candidate.allowed:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.errors import UsageError
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 import attrs
 
 from rpl_core.errors import MissingError, TimeLimitError
+from rpl_core.files import storage_error
 from rpl_core.process import ProcessRequest, ProcessResult
 from rpl_core.process.outcome import describe_exit
-from rpl_core.process.storage import storage_error
 from rpl_core.values import frozen
 from rpl_optimize.isolation.application import run_application
 from rpl_optimize.session_layout import is_session_directory
@@ -292,7 +292,7 @@ def program_of(command: Iterable[str], built: Iterable[str]) -> str:
 def fresh_place(directory: Path, name: str) -> Path:
     """Make and return ``directory/name``, or ``name-2`` and so on where earlier runs stay.
 
-    Raises as ``rpl_core.process.storage.storage_error`` says.
+    Raises as ``rpl_core.files.storage_error`` says.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)

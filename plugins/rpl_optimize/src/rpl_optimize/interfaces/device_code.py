@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_core.model.architecture import Architecture
+    from rpl_core.model.device import Architecture
     from rpl_optimize.interfaces.transformation import GuardVerdict
 
 __all__ = ["CodeComparison", "DeviceCode"]

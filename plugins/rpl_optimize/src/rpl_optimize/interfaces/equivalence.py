@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 
 from rpl_core.interfaces.options import Options
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.values import frozen
 
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from rpl_core.interfaces.renderer import SectionOf
-    from rpl_core.plugins.catalog import NamedContributions
-    from rpl_core.plugins.kinds import ContributionKind
+    from rpl_core.plugins.catalog import ContributionKind, NamedContributions
 
     Offered = Callable[[ContributionKind[Any]], NamedContributions[Any]]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from rpl_core.model.architecture import Architecture
+from rpl_core.model.device import Architecture
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.declared_change import DeclaredChange
 from rpl_optimize.interfaces.source_reading import SourceReading

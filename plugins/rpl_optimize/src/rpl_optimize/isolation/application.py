@@ -20,7 +20,7 @@ from typing import Final
 import attrs
 
 from rpl_core.process import ProcessRequest, ProcessResult, run_command
-from rpl_core.process.launch import starting_as
+from rpl_core.process.runner import starting_as
 from rpl_core.values import frozen
 from rpl_optimize.isolation.sandbox import SWITCH, Reach, Sandbox, find_sandbox, without_secrets
 

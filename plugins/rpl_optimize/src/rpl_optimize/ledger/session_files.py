@@ -21,9 +21,7 @@ from pydantic import Field, ValidationError
 
 from rpl_core.contracts.common import Part
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
-from rpl_core.files.atomic import write_atomic
-from rpl_core.files.bounded import read_regular
-from rpl_core.files.digest import sha256_of
+from rpl_core.files import read_regular, sha256_of, write_atomic
 from rpl_measure.manifest import read_manifest
 from rpl_optimize.contracts.ledger import (
     AcceptedData,

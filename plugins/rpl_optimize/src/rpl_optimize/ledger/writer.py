@@ -17,8 +17,8 @@ from pydantic import ValidationError
 
 from rpl_core.contracts.common import Part
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
-from rpl_core.process.storage import storage_error
-from rpl_core.text.safety import encodable
+from rpl_core.files import storage_error
+from rpl_core.text import encodable
 from rpl_core.values import frozen
 from rpl_optimize.ledger.lines import (
     CONTRACTS,

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError
-from rpl_core.files.atomic import write_atomic
-from rpl_core.process.storage import storage_error
+from rpl_core.files import storage_error, write_atomic
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_core.documents.bundle import Documents
+from rpl_core.documents import Documents
 from rpl_core.errors import BadDataError, InterruptedRunError, NoVerdictError, RplError
 from rpl_core.pipeline import analyse_paths
-from rpl_core.profiling.record import ProfileRequest, record_application
+from rpl_core.profiling import ProfileRequest, record_application
 from rpl_core.values import frozen
 from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder, build_reproducibly
 from rpl_optimize.contracts.optimize import BuildPart

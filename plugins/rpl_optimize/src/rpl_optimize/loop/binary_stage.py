@@ -18,9 +18,9 @@ from rpl_codeobject.comparing import (
 )
 from rpl_codeobject.cooperation import cooperation_changes, cooperation_of
 from rpl_codeobject.disassembly import Instruction, IsaDiff, IsaVerdict, compare_instructions, disassemble
+from rpl_codeobject.kernel_code import CodeObject
 from rpl_codeobject.kernel_names import is_instance
 from rpl_codeobject.occupancy import ArchitectureOf, LaunchAssumption
-from rpl_codeobject.values import CodeObject
 from rpl_core.errors import RplError
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.values import frozen

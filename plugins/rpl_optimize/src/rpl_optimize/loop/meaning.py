@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_codeobject.demangle import demangled
-from rpl_codeobject.values import CodeObject
+from rpl_codeobject.kernel_code import CodeObject
 from rpl_core.errors import RplError, UsageError
 from rpl_optimize.build.compile_database import Entry, find_database, read_database
 from rpl_optimize.build.systems import (

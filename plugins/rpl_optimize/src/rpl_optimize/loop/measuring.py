@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import ApplicationError, BadDataError, TimeLimitError
-from rpl_core.files.atomic import write_atomic
+from rpl_core.files import write_atomic
 from rpl_core.ingest.load import load_recording
 from rpl_core.model.device import DeviceModel
 from rpl_core.model.value_checks import require_value
 from rpl_core.pipeline import recorded_device
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_core.run_directory.reader import load_manifest
+from rpl_core.run_directory.manifest import load_manifest
 from rpl_core.values import frozen
 from rpl_measure.estimates import median
 from rpl_measure.interleaved import open_pairs
@@ -39,7 +39,7 @@ from rpl_optimize.measurement.traffic import TrafficMeasurement, measure_traffic
 from rpl_optimize.session_layout import fresh
 
 if TYPE_CHECKING:
-    from rpl_core.plugins.relay import Contribution
+    from rpl_core.plugins.host import Contribution
     from rpl_optimize.build.builders import BuiltProgram
     from rpl_optimize.ledger.recorded_evidence import Begun
     from rpl_optimize.loop.baseline import Baseline

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import PluginError
-from rpl_core.files.atomic import write_atomic
+from rpl_core.files import make_directory, write_atomic
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_core.process.storage import make_directory
 from rpl_core.values import frozen
 from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder, build_reproducibly
 from rpl_optimize.contracts.ledger import RetunedName
@@ -25,7 +24,7 @@ from rpl_optimize.source_meaning.constants import Retuned
 from rpl_optimize.transform import apply_edits, candidate_problem, edits_problem, judge_edit
 
 if TYPE_CHECKING:
-    from rpl_core.plugins.relay import Contribution
+    from rpl_core.plugins.host import Contribution
 
     JudgeMeaning = Callable[[bytes, tuple[DeclaredChange, ...]], tuple[GuardPart, ...]]
     JudgeConstants = Callable[[bytes, TunedConstants, str], Retuned]

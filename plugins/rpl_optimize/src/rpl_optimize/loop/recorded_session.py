@@ -15,9 +15,9 @@ import attrs
 
 from rpl_analysis.contracts.dag import DagDocument
 from rpl_core.contracts.common import SCHEMA_VERSION, Part
-from rpl_core.documents.bundle import to_json
+from rpl_core.documents import to_json
 from rpl_core.errors import RplError
-from rpl_core.files.bounded import read_regular
+from rpl_core.files import read_regular
 from rpl_measure.interleaved import MOST_REPEATED_PAIRS
 from rpl_measure.manifest import ComparisonManifest, read_manifest, repeated_pairs
 from rpl_measure.sequential import new_first

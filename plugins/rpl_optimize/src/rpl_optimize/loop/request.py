@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Literal
 
 import attrs
 
-from rpl_core.text.secrets import masked_words
+from rpl_core.text import masked_words
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.collector import Collector, LineSink
     from rpl_core.pipeline import AnalysisRequest
-    from rpl_core.plugins.host import PluginHost
-    from rpl_core.plugins.relay import Contribution
-    from rpl_core.profiling.session import StepSink
+    from rpl_core.plugins.host import Contribution, PluginHost
+    from rpl_core.profiling import StepSink
     from rpl_optimize.build.builders import ProgramBuilder
     from rpl_optimize.contracts.optimize import PolicyPart
     from rpl_optimize.equivalence.stage import EquivalenceStage

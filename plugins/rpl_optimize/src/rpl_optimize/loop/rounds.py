@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.interfaces.renderer import SectionOf
 from rpl_core.pipeline import architectures
-from rpl_core.text.safety import encodable
-from rpl_core.text.table import counted
+from rpl_core.text import counted, encodable
 from rpl_core.values import frozen
 from rpl_optimize.build.builders import BuiltProgram
 from rpl_optimize.contracts.optimize import (

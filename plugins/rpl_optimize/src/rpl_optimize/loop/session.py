@@ -11,11 +11,10 @@ import attrs
 
 from rpl_core import __version__
 from rpl_core.contracts.common import SCHEMA_VERSION, Part
-from rpl_core.documents.bundle import to_json
+from rpl_core.documents import to_json
 from rpl_core.errors import RplError
-from rpl_core.files.atomic import write_atomic
-from rpl_core.files.digest import sha256_of
-from rpl_core.text.safety import encodable
+from rpl_core.files import sha256_of, write_atomic
+from rpl_core.text import encodable
 from rpl_optimize.contracts.optimize import (
     BuildPart,
     CandidatePart,

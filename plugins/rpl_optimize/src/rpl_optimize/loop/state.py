@@ -10,8 +10,8 @@ import attrs
 
 from rpl_core.contracts.common import Part
 from rpl_core.errors import BadDataError
-from rpl_core.process.storage import make_directory
-from rpl_core.text.safety import encodable
+from rpl_core.files import make_directory
+from rpl_core.text import encodable
 from rpl_core.values import frozen
 from rpl_optimize.contracts.ledger import (
     AcceptedData,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_measure.estimates import REFUSE_CV, WARN_CV, NoiseLevel, noise_level, pseudo_median, robust_sigma
 from rpl_measure.samples import Kind

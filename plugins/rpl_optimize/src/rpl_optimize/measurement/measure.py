@@ -18,8 +18,8 @@ from rpl_core.errors import (
     TimeLimitError,
 )
 from rpl_core.interfaces.collector import Collector, LineSink
-from rpl_core.profiling.session import StepSink
-from rpl_core.text.table import counted
+from rpl_core.profiling import StepSink
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_measure.interleaved import MeasureRequest, measure_pairs
 from rpl_measure.manifest import is_comparison_directory, read_manifest

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import BadDataError
-from rpl_core.model.origin import Origin
-from rpl_core.text.table import counted
+from rpl_core.model.metric import Origin
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_measure.comparable import check_comparable
 from rpl_measure.estimates import median, robust_cv

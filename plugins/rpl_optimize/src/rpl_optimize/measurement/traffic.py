@@ -13,11 +13,10 @@ from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.ingest.load import load_recording
 from rpl_core.interfaces.collector import CollectRequest
 from rpl_core.model.device import DeviceModel
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Origin
-from rpl_core.profiling.session import ProfileSession
-from rpl_core.run_directory.writer import RunDirectory
-from rpl_core.text.safety import shorten
+from rpl_core.model.metric import Metric, Origin
+from rpl_core.profiling import ProfileSession
+from rpl_core.run_directory.manifest import RunDirectory
+from rpl_core.text import shorten
 from rpl_core.values import frozen
 from rpl_optimize.contracts.optimize import GuardPart
 

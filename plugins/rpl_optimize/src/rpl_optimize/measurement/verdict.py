@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import quantiles
 from typing import Literal
 
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_measure.estimates import REFUSE_CV, NoiseLevel, noise_level, pseudo_median
 from rpl_measure.samples import Kind

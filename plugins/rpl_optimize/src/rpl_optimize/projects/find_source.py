@@ -10,7 +10,7 @@ from pathlib import Path
 from rpl_codeobject.reading.debug_info import kernel_sources, unit_sources
 from rpl_codeobject.reading.read import read_code_objects
 from rpl_core.errors import RplError, UsageError
-from rpl_core.text.safety import printable
+from rpl_core.text import printable
 from rpl_core.values import frozen
 from rpl_optimize.build.compile_database import find_database, read_database
 from rpl_optimize.running.program_word import find_program

@@ -15,10 +15,10 @@ from typing import Final
 import attrs
 
 from rpl_core.errors import UsageError
-from rpl_core.process.launch import require_program
-from rpl_core.process.storage import make_directory, storage_error
+from rpl_core.files import make_directory, storage_error
+from rpl_core.process.runner import require_program
 from rpl_core.run_directory.layout import is_run_directory
-from rpl_core.text.secrets import masked_words
+from rpl_core.text import masked_words
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import MARKER, BuildRun, StepFailedError, TextBuilder, build_environment
 from rpl_optimize.build.compile_database import Entry

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from rpl_core.errors import RplError, UsageError
-from rpl_core.files.bounded import parse_json, read_regular
-from rpl_core.process.launch import require_program
+from rpl_core.files import parse_json, read_regular
+from rpl_core.process.runner import require_program
 from rpl_core.values import frozen
 from rpl_optimize.build.compile_database import NAME, Entry, find_database, read_database
 from rpl_optimize.build.systems import is_header

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from rpl_codeobject.kernel_names import source_name
 from rpl_codeobject.reading.read import read_code_objects
 from rpl_core.errors import RplError, UsageError
-from rpl_core.text.safety import printable
+from rpl_core.text import printable
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from typing import get_args
 import attrs
 
 from rpl_core.errors import RplError
-from rpl_core.files.bounded import read_regular
+from rpl_core.files import read_regular
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.declared_change import TUNED_CONSTANTS, TunedConstants
 from rpl_optimize.interfaces.source_reading import Constant

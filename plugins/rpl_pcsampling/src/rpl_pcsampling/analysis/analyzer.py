@@ -67,8 +67,7 @@ def _figures(by_name: Mapping[str, tuple[SampledKernel, ...]]) -> Mapping[Fact[A
 
 
 def _metric(share: StallShare, block: SampledKernel) -> Metric:
-    from rpl_core.model.metric import Metric
-    from rpl_core.model.origin import Exactness, Origin
+    from rpl_core.model.metric import Exactness, Metric, Origin
 
     if block.status == "too_few_samples":
         return Metric.unknown("fraction", f"too few samples: {block.reason}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_pcsampling.contract import SampledKernel, SampledLine, SampledPlace, StallShare
 from rpl_pcsampling.samples import INSTRUCTION_TYPES, STALL_REASONS, UNKNOWN, Method, PcSamples

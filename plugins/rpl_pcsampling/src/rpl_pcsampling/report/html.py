@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from rpl_core.text.safety import readable
+from rpl_core.text import readable
 from rpl_core.values import frozen
 from rpl_pcsampling.analysis.counting import source_line
 from rpl_pcsampling.report.phrases import TOO_FEW, interval, main_stall, place_of, shown_kernel, summary

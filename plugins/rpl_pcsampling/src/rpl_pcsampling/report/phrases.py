@@ -6,8 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from rpl_analysis.text.figures import UNKNOWN
-from rpl_core.text.safety import shorten
-from rpl_core.text.table import counted
+from rpl_core.text import counted, shorten
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.section import SectionRequest

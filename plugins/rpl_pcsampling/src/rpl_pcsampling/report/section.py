@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
-from rpl_core.text.safety import shorten
+from rpl_core.text import shorten
 from rpl_pcsampling.document_section import FIELD
 from rpl_pcsampling.report.phrases import (
     TOO_FEW,

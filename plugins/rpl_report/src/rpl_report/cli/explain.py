@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rpl_analysis.text.figures import UNKNOWN, faster_application, number, occupancy_share, percent
-from rpl_core.cli.completion import completing
+from rpl_core.cli.command_options import completing
 from rpl_core.cli.session import session_of
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def _lines(session: Session, documents: LazyDocuments, label: KernelAnalysis, sh
     from rpl_core.cli.output import text_width
     from rpl_core.interfaces.renderer import SectionOf
     from rpl_core.interfaces.section import SectionRequest
-    from rpl_core.text.safety import readable
-    from rpl_report.sections import explained_sections
-    from rpl_report.text.report import section_text
+    from rpl_core.text import readable
+    from rpl_report.documents import explained_sections
+    from rpl_report.text import section_text
 
     yield shown
     if shown != label.kernel:
@@ -97,7 +97,7 @@ def _lines(session: Session, documents: LazyDocuments, label: KernelAnalysis, sh
 def _nothing_to_explain(directory: Path, profile: ProfileDocument | None) -> RplError:
     """Labels need times: what a recording without them holds instead."""
     from rpl_core.errors import MissingError
-    from rpl_core.text.safety import readable
+    from rpl_core.text import readable
     from rpl_report.verdict import TRACED_COMMAND
 
     traced = [
@@ -115,7 +115,7 @@ def _find(analysis: AnalysisDocument, name: str | None, directory: Path) -> Kern
     from rpl_analysis.text.distinct import named_few
     from rpl_analysis.text.names import names_like, shown_names
     from rpl_core.errors import MissingError, UsageError
-    from rpl_core.text.alike import did_you_mean
+    from rpl_core.text import did_you_mean
 
     if name is None:
         return analysis.kernels[0]

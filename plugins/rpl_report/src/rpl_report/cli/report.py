@@ -1,7 +1,12 @@
-"""``rpl report``: the documents of a run, rendered."""
+"""``rpl report``: the documents of a run, rendered.
+
+``rpl export``: a recording or its documents in the formats of other programs.
+``rpl docs``: the pages of the documentation that were installed with the program.
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,14 +14,17 @@ import click
 
 from rpl_core.cli.command_options import PluginOptionsCommand, option_values
 from rpl_core.cli.session import session_of
-from rpl_core.text.table import counted
+from rpl_core.errors import UsageError
+from rpl_core.text import counted, did_you_mean
+from rpl_report.hookspecs import EXPORTERS
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
-    from rpl_core.contracts.run import RunManifest
-    from rpl_core.documents.bundle import Documents
+    from rpl_core.contracts.common import RunManifest
+    from rpl_core.documents import Documents
     from rpl_core.ingest.claims import Readers
     from rpl_core.interfaces.renderer import RenderRequest
+    from rpl_report.interfaces import Exporter, ExportRequest
 
 
 @click.command("report", cls=PluginOptionsCommand)
@@ -54,15 +62,17 @@ def report(
 
     from rpl_analysis.documents.load import load_documents
     from rpl_core.cli.output import emphasised, shows_colours, text_width
-    from rpl_core.cli.results import rendered
-    from rpl_core.files.atomic import write_atomic
+    from rpl_core.cli.session import rendered
+    from rpl_core.files import write_atomic
 
     session = session_of(context)
     renderers = session.host.catalog.renderers()
     renderer = renderers.get(format_name)
     directory = run or session.latest_run
     documents = load_documents(directory, session.host.catalog.documents().contributions)
-    request = _request(session, directory, documents, recordings, with_timeline=renderer.wants_timeline)
+    request = _report_request(
+        session, directory, documents, recordings, with_timeline=renderer.wants_timeline
+    )
     request = attrs.evolve(request, options=option_values(session, "report", flags))
     if output is None:
         request = attrs.evolve(request, width=text_width(), terminal=shows_colours())
@@ -74,7 +84,7 @@ def report(
         session.output.note(f"written to {output}")
 
 
-def _request(
+def _report_request(
     session: Session,
     directory: Path,
     documents: Documents,
@@ -87,7 +97,7 @@ def _request(
     from rpl_core.errors import UsageError
     from rpl_core.interfaces.renderer import RenderRequest, SectionOf
     from rpl_core.run_directory.layout import is_run_directory
-    from rpl_core.run_directory.reader import load_manifest
+    from rpl_core.run_directory.manifest import load_manifest
 
     catalog = session.host.catalog
     request = RenderRequest(
@@ -128,7 +138,7 @@ def _with_timeline(
     import attrs
 
     from rpl_core.cli.output import shown_while_long
-    from rpl_core.process.launch import application_command
+    from rpl_core.process.runner import application_command
 
     dag: Any = request.documents.get("dag")
     if dag is None:
@@ -145,3 +155,200 @@ def _with_timeline(
     if timeline.command and not request.command:
         request = attrs.evolve(request, command=application_command((timeline.command,)))
     return request
+
+
+# ``rpl export``: a recording or its documents in the formats of other programs.
+
+
+if TYPE_CHECKING:
+    _Name = click.ParamType[str]
+else:  # older versions of click have no types for parameters
+    _Name = click.ParamType
+
+
+class FormatName(_Name):
+    """One of the installed formats; plugins are asked for them when somebody wants to know."""
+
+    name = "format"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        refused = session_of(ctx or click.get_current_context()).host.catalog.of(EXPORTERS).refused
+        try:
+            return _choice(ctx).convert(value, param, ctx)
+        except click.BadParameter as error:
+            if refused is None:
+                raise
+            raise click.BadParameter(f"{error.message} Likely cause: {refused}", ctx, param) from None
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        return _choice(ctx).get_metavar(param, ctx)
+
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str | None:
+        return _choice(ctx).get_missing_message(param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
+        return _choice(ctx).shell_complete(ctx, param, incomplete)
+
+
+def _choice(context: click.Context | None) -> click.Choice[str]:
+    known = context or click.get_current_context()
+    return click.Choice(session_of(known).host.catalog.of(EXPORTERS).names)
+
+
+@click.command("export", cls=PluginOptionsCommand)
+@click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--format", "format_name", type=FormatName(), required=True, help="What to write.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of stdout.")
+@click.pass_context
+def export(
+    context: click.Context,
+    /,
+    recordings: tuple[Path, ...],
+    format_name: str,
+    output: Path | None,
+    **flags: Any,
+) -> None:
+    """Write a run (default: the latest) or recorded files for other programs.
+
+    perfetto, csv, parquet and speedscope hold every dispatch and copy of the timing run with the median
+    runtime, and the critical path; graphml and dot hold the kernels and the dependencies between them.
+
+    \b
+    rpl export --format perfetto -o run.pftrace rpl-runs/latest
+    rpl export --format csv recording_results.db | head
+    """
+    from rpl_core.cli.output import shown_while_long
+
+    session = session_of(context)
+    paths = recordings or (session.latest_run,)
+    to_terminal = output is None and sys.stdout.isatty()
+    with shown_while_long("export", paths):
+        content = _content(session, paths, format_name, flags.get("range"), to_terminal=to_terminal)
+    if output is None:
+        click.echo(content, nl=False)
+        return
+    from rpl_core.files import write_atomic
+
+    write_atomic(output, content, named=True)
+    session.output.note(f"written to {output}")
+
+
+def _content(
+    session: Session, paths: tuple[Path, ...], name: str, asked: str | None, *, to_terminal: bool
+) -> bytes:
+    from rpl_core.errors import UsageError
+    from rpl_core.plugins.boundary import plugin_boundary
+
+    exporters = session.host.catalog.of(EXPORTERS)
+    exporter = exporters.get(name)
+    if exporter.binary and to_terminal:
+        raise UsageError(f"the format {name} is binary and stdout is a terminal", next_step="add -o FILE")
+    request = _export_request(session, paths, exporter, asked)
+    with plugin_boundary(exporters.plugin_of(name), f"the export format {name!r}"):
+        content = exporter.export(request)
+        if not isinstance(content, bytes):
+            raise TypeError(f"bytes were expected, not {type(content).__name__}")
+    return content
+
+
+def _export_request(
+    session: Session, paths: tuple[Path, ...], exporter: Exporter, asked: str | None
+) -> ExportRequest:
+    """``asked`` is the range to export; without, what the runs were analysed for."""
+    from rpl_core.ingest.load import load_recording
+    from rpl_report.interfaces import ExportInput, ExportRequest
+
+    catalog, name = session.host.catalog, _range(paths, asked)
+    if exporter.needs is not ExportInput.DOCUMENTS:
+        from rpl_core.pipeline import architectures
+
+        recording = load_recording(paths, catalog.readers().contributions)
+        if name is not None:
+            from rpl_analysis.phases.restrict import restricted
+
+            recording = restricted(recording, name)
+        return ExportRequest(recording=recording, architecture=architectures(None, session.host))
+    from rpl_report.documents import LazyDocuments, stored_documents
+
+    kept = stored_documents(paths[0], catalog.documents().contributions) if len(paths) == 1 else None
+    if kept and (asked is None or _range(paths, None) == name):
+        return ExportRequest(documents=kept)
+    from rpl_core.interfaces.options import Options
+    from rpl_core.pipeline import AnalysisRequest, analyse, run_directory_of
+
+    # What was asked for is written elsewhere, so these documents are not kept; no device was named.
+    recording = load_recording(paths, catalog.readers().contributions)
+    request = AnalysisRequest(options=Options({"range": name}), root=run_directory_of(paths))
+    documents = analyse(recording, request, session.host)
+    return ExportRequest(documents=LazyDocuments(documents.names, documents.model))
+
+
+def _range(paths: tuple[Path, ...], asked: str | None) -> str | None:
+    """The range to export, ``None`` for all work: also without the distribution that can restrict to one."""
+    try:
+        from rpl_analysis.documents.analysed_range import chosen_range
+    except ModuleNotFoundError:
+        return None
+    return chosen_range(paths, asked)
+
+
+# ``rpl docs``: the pages of the documentation that were installed with the program.
+
+
+@click.command("docs")
+@click.argument("page", required=False)
+@click.option("--path", "only_path", is_flag=True, help="Print where the page lies instead of its text.")
+@click.pass_context
+def docs(context: click.Context, page: str | None, only_path: bool) -> None:
+    """Print PAGE (Markdown), through a pager on a terminal; without a page, list what there is.
+
+    docs/plugins/tutorial.md, plugins/tutorial and tutorial are the same page.
+
+    \b
+    rpl docs
+    rpl docs tutorial
+    """
+    pages, output = installed_pages(), session_of(context).output
+    if page is None:
+        output.table(("PAGE", "TITLE"), [(name, _title(path)) for name, path in pages.items()])
+        return
+    found = pages[_named(page, tuple(pages))]
+    if only_path:
+        output.line(str(found))
+    else:
+        click.echo_via_pager(found.read_text(encoding="utf-8"))
+
+
+def installed_pages() -> dict[str, Path]:
+    """Name -> file: those of the wheel, or of the checkout that the core runs from."""
+    import rpl_core
+
+    package = Path(rpl_core.__file__).resolve().parent
+    root = package / "pages" if (package / "pages").is_dir() else package.parent
+    top = {path.stem: path for path in sorted(root.glob("[A-Z]*.md")) if path.stem != "AGENTS"}
+    pages = sorted((root / "docs").rglob("*.md"), key=lambda path: path.relative_to(root).as_posix())
+    return top | {_short(path.relative_to(root / "docs").as_posix()): path for path in pages}
+
+
+def _named(asked: str, names: tuple[str, ...]) -> str:
+    wanted = "/" + _plain(_short(asked.partition("#")[0].removeprefix("docs/")))
+    same = [name for name in names if f"/{_plain(name)}" == wanted]
+    found = same or [name for name in names if _plain(name).endswith(wanted)]
+    if len(found) == 1:
+        return found[0]
+    raise UsageError(
+        f"no page is called {asked!r}{did_you_mean(asked, names)}", next_step="`rpl docs` lists the pages"
+    )
+
+
+def _short(name: str) -> str:
+    return name.removesuffix(".md").removesuffix("/index")
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+def _title(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return next((line[2:] for line in lines if line.startswith("# ")), "")

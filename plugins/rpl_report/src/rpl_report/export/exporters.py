@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rpl_core import __version__
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.text.safety import encodable, printable
-from rpl_report.export.source import path_intervals, work_tracks
+from rpl_core.text import encodable, printable
+from rpl_report.export.rows import path_intervals, work_tracks
 from rpl_report.interfaces import Exporter, ExportInput, ExportRequest
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rpl_report.timeline.work import TimedWork
+    from rpl_report.timeline.lanes import TimedWork
 
     Int64Column = NDArray[np.int64]
     import networkx as nx
 
-    from rpl_report.export.source import ExportedRun
+    from rpl_report.export.rows import ExportedRun
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
@@ -85,7 +85,7 @@ class PerfettoExporter(Exporter):
 
     def export(self, request: ExportRequest) -> bytes:
         run = _run(request)
-        from rpl_report.export.perfetto_trace import to_perfetto
+        from rpl_report.export.perfetto import to_perfetto
 
         return to_perfetto(run.work, run.counters())
 
@@ -97,7 +97,7 @@ class CsvExporter(Exporter):
 
     def export(self, request: ExportRequest) -> bytes:
         run = _run(request)
-        from rpl_report.export.csv_rows import to_csv
+        from rpl_report.export.rows import to_csv
 
         return to_csv(run.work, run.counters())
 
@@ -110,7 +110,7 @@ class ParquetExporter(Exporter):
 
     def export(self, request: ExportRequest) -> bytes:
         run = _run(request)
-        from rpl_report.export.csv_rows import to_parquet
+        from rpl_report.export.rows import to_parquet
 
         return to_parquet(run.work, run.counters())
 
@@ -121,10 +121,7 @@ class SpeedscopeExporter(Exporter):
     suffix = ".speedscope.json"
 
     def export(self, request: ExportRequest) -> bytes:
-        run = _run(request)
-        from rpl_report.export.exporters import to_speedscope
-
-        return to_speedscope(run.work)
+        return to_speedscope(_run(request).work)
 
 
 class GraphmlExporter(Exporter):
@@ -157,7 +154,7 @@ def _run(request: ExportRequest) -> ExportedRun:
     if request.recording is None:
         raise MissingError("this format is made from a recording, and there is none")
     try:
-        from rpl_report.export.source import exported_run
+        from rpl_report.export.rows import exported_run
     except ModuleNotFoundError as error:
         raise _not_installed(error) from error
     return exported_run(request.recording, request.architecture)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.text.safety import readable
+from rpl_core.text import readable
 from rpl_core.values import frozen
 from rpl_report.html import figures as q
-from rpl_report.html.kernel_identity import by_time
-from rpl_report.html.roofline.roofs import pipe_name
+from rpl_report.html.figures import by_time
+from rpl_report.html.roofs import pipe_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         TypeWorkPart,
     )
     from rpl_core.contracts.common import MetricDoc
-    from rpl_report.html.kernel_identity import Colours, KernelNames
+    from rpl_report.html.figures import Colours, KernelNames
 
 __all__ = ["LightBox", "LightPicture", "LightView", "light_view"]
 

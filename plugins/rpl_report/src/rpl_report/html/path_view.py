@@ -7,8 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_analysis.text.figures import between
-from rpl_core.text.safety import readable
-from rpl_core.text.table import counted
+from rpl_core.text import counted, readable
 from rpl_core.values import frozen
 from rpl_report.html.figures import count, factor, share, table_time
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
         SpeedupForecastPart,
         SymbolEdgePart,
     )
-    from rpl_report.html.kernel_identity import Colours, KernelNames
+    from rpl_report.html.figures import Colours, KernelNames
 
 _ON_PATH_SHOWN = 12
 _ROWS_SHOWN = 16

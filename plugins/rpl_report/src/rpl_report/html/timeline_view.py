@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from rpl_core.text.safety import readable, shorten
-from rpl_core.text.table import counted
+from rpl_core.text import counted, readable, shorten
 from rpl_core.values import frozen
 from rpl_report.html.figures import count, duration
 from rpl_report.timeline.build import LONGEST_OF_ALL, LONGEST_ON_PATH, LONGEST_PER_SYMBOL
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import DTypeLike, NDArray
 
-    from rpl_report.html.kernel_identity import Colours, KernelNames
+    from rpl_report.html.figures import Colours, KernelNames
     from rpl_report.timeline.model import (
         BinLevel,
         KeptNodes,

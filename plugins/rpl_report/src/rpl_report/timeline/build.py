@@ -13,11 +13,17 @@ from rpl_analysis.phases.restrict import restricted
 from rpl_core.errors import BadDataError, RplError
 from rpl_core.ingest.load import load_recording
 from rpl_core.run_directory.layout import is_run_directory
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
-from rpl_report.timeline.lanes import LanePieces, choose_lanes, describe_lanes, lane_pieces, timeline_ranges
+from rpl_report.timeline.lanes import (
+    LanePieces,
+    choose_lanes,
+    describe_lanes,
+    lane_pieces,
+    timed_work,
+    timeline_ranges,
+)
 from rpl_report.timeline.model import NO_SYMBOL, BinLevel, KeptNodes, PathLinks, Timeline, TimelineSymbol
-from rpl_report.timeline.work import timed_work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +37,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.dag import DagDocument
     from rpl_core.ingest.claims import Readers
     from rpl_core.model.trace import Trace
-    from rpl_report.timeline.lanes import LaneChoice
-    from rpl_report.timeline.work import TimedWork
+    from rpl_report.timeline.lanes import LaneChoice, TimedWork
 
 #: Lanes times bins of the finest level, and the fewest bins of a level worth having (chosen for the size
 #: of the page: 8 bytes per bin).

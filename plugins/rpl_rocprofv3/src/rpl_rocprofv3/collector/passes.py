@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError, UsageError
-from rpl_core.process.storage import make_directory, storage_error
-from rpl_core.text.table import counted
+from rpl_core.files import make_directory, storage_error
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_rocprofv3.collector.tool import OutputFormat
 

@@ -11,17 +11,16 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import MissingError, UsageError
-from rpl_core.files.atomic import write_atomic
+from rpl_core.files import make_directory, write_atomic
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
 from rpl_core.model.diagnostic import Diagnostic
-from rpl_core.model.origin import ORIGIN_MARK, Origin
+from rpl_core.model.metric import ORIGIN_MARK, Origin
 from rpl_core.model.trace import TraceRole
 from rpl_core.process import ProcessRequest, run_command
-from rpl_core.process.launch import require_program
 from rpl_core.process.outcome import process_findings
-from rpl_core.process.storage import make_directory
+from rpl_core.process.runner import require_program
 from rpl_core.run_directory.layout import ARTIFACTS
-from rpl_core.text.secrets import masked_words
+from rpl_core.text import masked_words
 from rpl_rocprofv3.collector.counter_groups import (
     ReplayWatch,
     announced,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 
 if TYPE_CHECKING:
     from pathlib import Path

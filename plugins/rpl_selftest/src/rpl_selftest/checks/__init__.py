@@ -11,9 +11,7 @@ if TYPE_CHECKING:
 def all_checks() -> tuple[Check, ...]:
     from rpl_selftest.checks.candidates import CANDIDATES
     from rpl_selftest.checks.counting import COUNTING
-    from rpl_selftest.checks.machine import BEFORE, LEFT_BEHIND
-    from rpl_selftest.checks.replaying import REPLAYING
-    from rpl_selftest.checks.sampling import SAMPLING
-    from rpl_selftest.checks.timing import TIMING
+    from rpl_selftest.checks.machine import BEFORE, LEFT_BEHIND, REPLAYING
+    from rpl_selftest.checks.timing import SAMPLING, TIMING
 
     return (*BEFORE, *TIMING, *COUNTING, *REPLAYING, *SAMPLING, *CANDIDATES, *LEFT_BEHIND)

@@ -14,7 +14,7 @@ from shutil import rmtree
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import InterruptedRunError, RplError
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.values import frozen
 from rpl_measure.estimates import REFUSE_CV, median
 from rpl_selftest.check import Check, Finding, NotPossibleError, judged
@@ -136,7 +136,7 @@ def _rule_of(bench: Bench) -> AcceptRule:
 def _judge(bench: Bench, name: str, rule: AcceptRule, *, seed: int, more: int) -> Judged | None:
     """``None`` where the time was over before a look decided."""
     from rpl_core.interfaces.options import Options
-    from rpl_core.profiling.collectors import choose_collector
+    from rpl_core.profiling import choose_collector
     from rpl_optimize.measurement.measure import CandidateMeasurement, MeasureTools, measure_candidate
 
     collector = choose_collector(bench.host, None, Options(), bench.device)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import RplError
+from rpl_selftest.bench import kernels
 from rpl_selftest.check import Check, Finding, NotPossibleError, judged
-from rpl_selftest.known_work import kernels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

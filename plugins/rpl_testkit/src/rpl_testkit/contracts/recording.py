@@ -14,8 +14,7 @@ import attrs
 
 from rpl_analysis.roofline.vocabulary import typed_work
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.model.architecture import Architecture, OccupancyLimits
-from rpl_core.model.device import CounterMap, DeviceModel, Formula, Quantity
+from rpl_core.model.device import Architecture, CounterMap, DeviceModel, Formula, OccupancyLimits, Quantity
 from rpl_testkit.contracts.violation import (
     ContractViolation,
     demand,
@@ -198,7 +197,7 @@ def _check_quantity(quantity: Quantity, known: set[str], subject: str) -> None:
 
 def _check_formula(formula: Formula, subject: str) -> None:
     from rpl_analysis.counters.expressions import parse_expression
-    from rpl_core.model.origin import Exactness
+    from rpl_core.model.metric import Exactness
 
     demand(bool(formula.source.strip()), subject, "it must cite its source")
     interval = formula.exactness is Exactness.INTERVAL
@@ -369,7 +368,7 @@ def _fingerprint(path: Path) -> tuple[str, int, list[str]]:
 
 def check_trace(trace: Trace, subject: str) -> None:
     """Check the inner consistency of one trace, and the order of its rows."""
-    from rpl_core.model.soundness import require_sound
+    from rpl_core.model.trace import require_sound
 
     try:
         require_sound(trace)

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-from rpl_core.plugins.kinds import KINDS, ContributionKind
+from rpl_core.plugins.catalog import KINDS, ContributionKind
 
 
 class ContractViolation(AssertionError):  # noqa: N818 - it is an assertion about someone's code

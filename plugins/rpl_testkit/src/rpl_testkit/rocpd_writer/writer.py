@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import RplError, UsageError
-from rpl_core.model.origin import ORIGIN_MARK, SYNTHETIC_COMMAND_MARK
+from rpl_core.model.metric import ORIGIN_MARK, SYNTHETIC_COMMAND_MARK
 from rpl_testkit.rocpd_writer.insert_info import Events, Strings, TableInsert, write_info
 from rpl_testkit.rocpd_writer.insert_work import CounterInsert, WorkInsert
 from rpl_testkit.rocpd_writer.rows import RocpdContents

@@ -10,8 +10,7 @@ import numpy as np
 
 from rpl_core.model.device import CeilingOrigin
 from rpl_core.values import frozen
-from rpl_torch.analysis.collectives import collective_parts
-from rpl_torch.analysis.idle import find_idle, host_bound_stretches
+from rpl_torch.analysis.collectives import collective_parts, find_idle, host_bound_stretches
 from rpl_torch.analysis.launches import Launches, find_launches
 from rpl_torch.analysis.work import NoWork, Work, operator_work
 from rpl_torch.contracts import (

@@ -7,6 +7,7 @@ from. GPUs: ``device`` of work is a number of the driver (with roctracer CPUs co
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -14,10 +15,23 @@ import msgspec
 import numpy as np
 
 from rpl_core.errors import BadDataError
-from rpl_core.model.calls import COLLECTIVES, CollectiveLaunch, HostRange
 from rpl_core.model.diagnostic import Severity
-from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process, TraceSource, distinct_values
-from rpl_core.text.safety import shorten
+from rpl_core.model.trace import (
+    COLLECTIVES,
+    NOT_RECORDED,
+    Agent,
+    CallKind,
+    CallMeaning,
+    CollectiveLaunch,
+    HostApi,
+    HostRange,
+    Kernel,
+    Process,
+    TraceSource,
+    distinct_values,
+)
+from rpl_core.text import shorten
+from rpl_rocprofv3.hip_api import hip_meanings
 from rpl_rocprofv3.readers.columns import Geometry, display_name, positions, taken
 from rpl_rocprofv3.readers.findings import Findings
 from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled, origin_of
@@ -29,23 +43,20 @@ from rpl_rocprofv3.readers.trace.tables import (
     ordered_api_calls,
 )
 from rpl_torch.model import TORCH, CollectiveCall, Flows, Frames, Inputs, Operators, TorchProcess
-from rpl_torch.reading.columns import WORK, EventColumns
-from rpl_torch.reading.events import EventFile, unreadable
-from rpl_torch.runtime_calls import CUDA_API, HIP_API, is_hip, meanings
+from rpl_torch.reading.columns import WORK, EventColumns, EventFile, unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import ApiCalls, Trace
     from rpl_torch.model import Int64Column
-    from rpl_torch.reading.events import Device, Header
+    from rpl_torch.reading.columns import Device, Header
 
     Columns = Mapping[str, NDArray[Any]]
 
-__all__ = ["TORCH_NODE", "read_trace"]
 
 #: These traces don't say on which machine they were recorded.
 TORCH_NODE = "node"
@@ -431,3 +442,49 @@ def _launches_of(process: TorchProcess) -> tuple[CollectiveLaunch, ...]:
             )
         )
     return tuple(launches)
+
+
+# What the runtime functions in these traces mean for the order of GPU work: HIP's and CUDA's.
+
+
+_TRACE_WITH = "torch.profiler with ProfilerActivity.CPU and ProfilerActivity.CUDA"
+HIP_API = HostApi("HIP", trace_with=_TRACE_WITH)
+CUDA_API = HostApi("CUDA", trace_with=_TRACE_WITH)
+
+_KINDS = {
+    CallKind.RECORD: ("cudaEventRecord", "cudaEventRecordWithFlags", "cuEventRecord"),
+    CallKind.WAIT: ("cudaStreamWaitEvent", "cuStreamWaitEvent"),
+    CallKind.STREAM_SYNC: ("cudaStreamSynchronize", "cuStreamSynchronize"),
+    CallKind.EVENT_SYNC: ("cudaEventSynchronize", "cuEventSynchronize"),
+    CallKind.DEVICE_SYNC: ("cudaDeviceSynchronize", "cudaThreadSynchronize", "cuCtxSynchronize"),
+    CallKind.FREE: ("cudaFree", "cuMemFree", "cudaFreeHost", "cuMemFreeHost"),
+    CallKind.BEGIN_CAPTURE: ("cudaStreamBeginCapture", "cuStreamBeginCapture"),
+    CallKind.END_CAPTURE: ("cudaStreamEndCapture", "cuStreamEndCapture"),
+}
+_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names}
+_VERSION = re.compile(r"(?:_v\d+)?(?:_pt[ds]s|_ptsz)?$")
+_COPY = re.compile(r"cu(?:da)?Memcpy")
+
+
+def is_hip(functions: Sequence[str]) -> bool:
+    """Whether the calls are HIP's; there is no third runtime in these traces."""
+    return any(name.startswith("hip") for name in functions)
+
+
+def meanings(functions: Sequence[str]) -> tuple[CallMeaning, ...]:
+    """One per function; UNKNOWN for names that are neither HIP's nor CUDA's."""
+    known = hip_meanings(functions)
+    return tuple(
+        _of_cuda(name) if name.startswith("cu") else meaning
+        for name, meaning in zip(functions, known, strict=True)
+    )
+
+
+def _of_cuda(recorded: str) -> CallMeaning:
+    name = _VERSION.sub("", recorded)
+    copies = _COPY.match(name) is not None
+    kind = _KIND_OF.get(name, CallKind.OTHER)
+    if copies and "Async" not in name:
+        kind = CallKind.BLOCKING_COPY
+    per_thread = recorded.endswith(("_ptds", "_ptsz"))
+    return CallMeaning(kind, own_null=per_thread, launches_graph="GraphLaunch" in name, copies=copies)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError, MissingError, NoVerdictError, RplError, TimeLimitError
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_vmreplay.interfaces.replayer import (
     Failure,

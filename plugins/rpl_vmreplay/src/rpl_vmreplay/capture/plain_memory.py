@@ -7,8 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from rpl_vmreplay.capture.files import Variable, chunk_hash
-from rpl_vmreplay.capture.folder import BLOCK_BYTES, Capture, blocks_with_data
+from rpl_vmreplay.capture.folder import BLOCK_BYTES, Capture, Variable, blocks_with_data, chunk_hash
 from rpl_vmreplay.capture.layout import HASH_BYTES, PACKED_SUFFIX
 from rpl_vmreplay.capture.records import Region
 from rpl_vmreplay.interfaces.replayer import MemoryRange, RegionHashes, ReplayRequest

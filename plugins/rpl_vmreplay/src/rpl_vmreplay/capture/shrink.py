@@ -9,11 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from rpl_core.errors import BadDataError, NoVerdictError
-from rpl_core.process.storage import storage_error
+from rpl_core.files import storage_error
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.accesses import PAGE_BYTES, Accesses, Ranges, accesses_of, logged, pages_of
-from rpl_vmreplay.capture.files import KERNCAP_COMPLETE, KERNCAP_METADATA, VARIABLES, Variable, chunk_hash
-from rpl_vmreplay.capture.folder import BLOCK_BYTES, Capture, open_capture
+from rpl_vmreplay.capture.folder import (
+    BLOCK_BYTES,
+    KERNCAP_COMPLETE,
+    KERNCAP_METADATA,
+    VARIABLES,
+    Capture,
+    Variable,
+    chunk_hash,
+    open_capture,
+)
 from rpl_vmreplay.capture.layout import (
     AFTER_HASHES_SUFFIX,
     BEFORE_HASHES_SUFFIX,

@@ -7,8 +7,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rpl_core.errors import BadDataError
-from rpl_vmreplay.capture.files import LARGEST_SENTINEL_BYTES, Variable, chunk_hash, read_json
-from rpl_vmreplay.capture.folder import BLOCK_BYTES, Capture, blocks_with_data, packed_size_problem
+from rpl_vmreplay.capture.folder import (
+    BLOCK_BYTES,
+    LARGEST_SENTINEL_BYTES,
+    Capture,
+    Variable,
+    blocks_with_data,
+    chunk_hash,
+    packed_size_problem,
+    read_json,
+)
 from rpl_vmreplay.capture.layout import (
     CODE_OBJECT,
     DISPATCH,

@@ -1,4 +1,7 @@
-"""``rpl replay``: run captured launches again."""
+"""``rpl replay``: run captured launches again.
+
+Also whether two builds of a kernel compute the same on one of them (``rpl replay compare``).
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import Session, session_of
-from rpl_vmreplay.cli.captures import JsonPluginOptionsCommand, replayer_option, timeout_option
-from rpl_vmreplay.cli.compare import compare
+from rpl_core.text import counted
+from rpl_core.values import frozen
+from rpl_vmreplay.cli.captures import JsonCommand, JsonPluginOptionsCommand, replayer_option, timeout_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
     from rpl_core.errors import RplError
     from rpl_vmreplay.capture.folder import Capture
-    from rpl_vmreplay.interfaces.replayer import ReplayRequest, ReplayResult, ReserveRequest, ReserveResult
-
+    from rpl_vmreplay.compare.judge import Judgement, OutputResult, Subjects
+    from rpl_vmreplay.compare.pair import Turns
+    from rpl_vmreplay.interfaces.replayer import (
+        Replayer,
+        ReplayRequest,
+        ReplayResult,
+        ReserveRequest,
+        ReserveResult,
+    )
 
 _FOLDER = click.Path(path_type=Path)
 
@@ -116,8 +127,7 @@ def _run(session: Session, flags: dict[str, Any], capture: Capture, request: Rep
 def _tell_replay(
     output: Output, capture: Capture, request: ReplayRequest, result: ReplayResult, *, as_json: bool
 ) -> int:
-    from rpl_core.errors import RplError
-    from rpl_core.exit_codes import ExitCode
+    from rpl_core.errors import ExitCode, RplError
     from rpl_vmreplay.replay.outcome import exit_code_of
 
     failure = result.failure
@@ -125,7 +135,7 @@ def _tell_replay(
         said = RplError(failure.fact, cause=failure.cause, next_step=failure.next_step)
         output.note(f"rpl: {said.one_line()}")
     elif not as_json:
-        _print(output, capture, request, result)
+        _print_replay(output, capture, request, result)
     for note in result.notes:
         output.note(f"note: {note}")
     if failure is not None:
@@ -133,8 +143,8 @@ def _tell_replay(
     return int(ExitCode.NEGATIVE_FINDING if result.reproduced is False else ExitCode.OK)
 
 
-def _print(output: Output, capture: Capture, request: ReplayRequest, result: ReplayResult) -> None:
-    from rpl_core.text.safety import readable
+def _print_replay(output: Output, capture: Capture, request: ReplayRequest, result: ReplayResult) -> None:
+    from rpl_core.text import readable
     from rpl_vmreplay.replay.outcome import timing_of
 
     where = result.environment
@@ -269,6 +279,289 @@ def replay() -> None:
     rpl replay full-vm captured
     rpl replay compare captured before.hsaco after.hsaco --pairs 20
     """
+
+
+# ``rpl replay compare``: whether another code object computes what the captured launch computed.
+
+
+_MICROSECOND = 1000
+_FILE = click.Path(path_type=Path)
+
+
+@frozen
+class _Given:
+    """What the options of one call say, by the names that click gives them; ``None``: not said."""
+
+    ulps: int
+    unknown: str
+    pairs: int | None
+    cold_caches: bool
+    kernel_timeout: float
+    sanitize: bool
+    captured_input_only: bool
+    exact: bool
+    replayer: str | None
+
+
+def _failure_document(error: RplError) -> dict[str, Any]:
+    from rpl_vmreplay.replay.outcome import SCHEMA_VERSION, error_of_exception
+
+    nothing = ("kernel", "replayer", "poisoned_bytes", "read_first_bytes", "found_share", "findings", "times")
+    lists = ("outputs", "inputs", "written_beside", "controls", "survivors", "usual_findings")
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "verdict": None,
+        "reason": "nothing was compared",
+        "covers": "nothing",
+        "replays": 0,
+        **dict.fromkeys(nothing),
+        **{name: [] for name in lists},
+        "error": error_of_exception(error),
+    }
+
+
+@click.command("compare", cls=JsonCommand, failure=_failure_document)
+@click.argument("folder", metavar="CAPTURE", type=_FILE)
+@click.argument("a", type=_FILE)
+@click.argument("b", type=_FILE)
+@click.option("--ulps", type=click.IntRange(0), default=0, show_default=True,
+              help="Units in the last place by which floats may differ, beside A's own spread.")  # fmt: skip
+@click.option("--type", "unknown", type=click.Choice(["bytes", "f64", "f32", "f16", "bf16"]), default="bytes",
+              show_default=True, help="Of results whose type the kernel's name does not tell.")  # fmt: skip
+@click.option("--pairs", type=click.IntRange(2, 1_000_000), metavar="N",
+              help="If equal, launch both in turns N times each and compare their times.")  # fmt: skip
+@click.option("--cold-caches", is_flag=True, help="With --pairs: empty caches before each launch.")
+@timeout_option("Seconds for one launch of A")
+@click.option("--sanitize", is_flag=True,
+              help="Fail where nobody can look for races and reads of what nobody wrote.")  # fmt: skip
+@click.option(
+    "--captured-input-only", is_flag=True, help="Try no other numbers in the place of the captured ones."
+)
+@click.option("--exact", is_flag=True, help="Exit code 1 where B differs by rounding only.")
+@replayer_option("Where to run: a replayer or its device; default: one that logs writes.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: bool, **flags: Any) -> int:
+    """Replay the launch of CAPTURE with the kernel of A and with that of B, and compare what they write.
+
+    What A writes is poisoned before each run, except for what it reads first. Before B is called equal, wrong
+    versions of A must be noticed. Other numbers than the captured ones are tried, too; other sizes are not.
+
+    \b
+    rpl replay compare isolate_capture isolate_capture/kernel.hsaco faster.hsaco
+    rpl replay compare isolate_capture isolate_capture/kernel.hsaco faster.hsaco --pairs 30
+
+    Exit code 0: equal, or differs by rounding only; 1: different; 65: another launch interface; 75: blind
+    or undecided.
+    """
+    import tempfile
+
+    from rpl_vmreplay.capture.wholeness import whole_capture
+    from rpl_vmreplay.compare.pair import subjects_of
+    from rpl_vmreplay.replayers import logging_replayer
+
+    session = session_of(context)
+    capture = whole_capture(folder)
+    given = _Given(**flags)
+    replayer = logging_replayer(session, given.replayer)
+    with tempfile.TemporaryDirectory(prefix="rpl-compare-") as place:
+        subjects = subjects_of(capture, a, b, Path(place))
+        judgement, turns = _compared(session, capture, subjects, replayer, given)
+    if as_json:
+        session.output.json({**document(capture, replayer, judgement), "times": _times(turns)})
+    else:
+        _print_judgement(session.output, replayer, judgement)
+        _print_times(session.output, turns)
+    return _exit_code(judgement, exact=given.exact)
+
+
+def _compared(
+    session: Session, capture: Capture, subjects: Subjects, replayer: Replayer, given: _Given
+) -> tuple[Judgement, Turns | None]:
+    """What is different behind the timed launches is different."""
+    import attrs
+
+    from rpl_core.cli.command_options import option_values
+    from rpl_vmreplay.compare.judge import ACCEPTED, Allowance, Verdict, compare_code
+    from rpl_vmreplay.compare.outputs import DataType
+    from rpl_vmreplay.compare.pair import TurnsRequest, drawn_order, take_turns
+
+    options, limit_s = option_values(session, "full-vm", {}), given.kernel_timeout
+    allowance = Allowance(given.ulps, DataType(given.unknown), not given.captured_input_only)
+    judgement = compare_code(
+        capture,
+        replayer,
+        subjects,
+        allowance=allowance,
+        time_limit_s=limit_s,
+        options=options,
+        sanitize=given.sanitize or None,
+    )
+    if not given.pairs or judgement.verdict not in ACCEPTED or judgement.yardstick is None:
+        return judgement, None
+    order, cold = drawn_order(given.pairs), given.cold_caches
+    request = TurnsRequest(capture, subjects, judgement.yardstick, order, limit_s, cold)
+    turns = take_turns(request, _with_times(session, replayer, given.replayer), options)
+    if turns.different:
+        judgement = attrs.evolve(judgement, verdict=Verdict.DIFFERENT, reason=turns.problem or "")
+    return judgement, turns
+
+
+def _with_times(session: Session, replayer: Replayer, name: str | None) -> Replayer:
+    """The one for GPUs, unless another one was asked for."""
+    from rpl_vmreplay.replayers import DEFAULT_REPLAYER, replayer_of
+
+    return replayer if name is not None else replayer_of(session, DEFAULT_REPLAYER)
+
+
+def _exit_code(judgement: Judgement, *, exact: bool) -> int:
+    from rpl_core.errors import ExitCode
+    from rpl_vmreplay.compare.judge import Verdict
+
+    rounding = ExitCode.NEGATIVE_FINDING if exact else ExitCode.OK
+    codes = {
+        Verdict.EQUAL: ExitCode.OK,
+        Verdict.ROUNDING: rounding,
+        Verdict.DIFFERENT: ExitCode.NEGATIVE_FINDING,
+    }
+    return int(codes.get(judgement.verdict, ExitCode.NO_VERDICT))
+
+
+def _print_judgement(output: Output, replayer: Replayer, judgement: Judgement) -> None:
+    from rpl_core.text import readable
+
+    output.line(f"{judgement.verdict.value.upper()}: {readable(judgement.reason)}")
+    output.line(f"({judgement.covers}; replayer {replayer.name}, {counted(judgement.replays, 'replay')})")
+    rows = [_row(one) for one in judgement.outputs]
+    columns = ("BEHIND", "TYPE", "BYTES", "DIFFERING", "WORST", "TOLERANCE")
+    output.table(columns, rows, right=columns[2:])
+    for one in judgement.outputs:
+        if one.first is not None:
+            output.line(f"first at 0x{one.first.address:x}: {one.found} instead of {one.expected}")
+    for outside in judgement.outside:
+        output.line(f"written beside: {outside.size} bytes at 0x{outside.address:x}")
+    if judgement.poisoned_bytes is not None:
+        kept = f"kept, since A reads them first: {judgement.read_first_bytes}"
+        output.line(f"poisoned: {judgement.poisoned_bytes} bytes; {kept}")
+    for given in judgement.inputs:
+        why = "" if given.reason is None else f" ({readable(given.reason)})"
+        output.line(f"with {given.name}: {given.outcome.value}{why}")
+    if judgement.controls:
+        noticed = sum(one.outcome.value in ("noticed", "crashed") for one in judgement.controls)
+        without = sum(one.outcome.value == "no effect" for one in judgement.controls)
+        share = "-" if judgement.found_share is None else f"{judgement.found_share:.0%}"
+        output.line(
+            f"wrong kernels noticed: {noticed} of {len(judgement.controls)}, {share} of those that change "
+            f"anything; "
+            f"{without} change nothing with this input"
+        )
+    for text in judgement.findings or ():
+        output.line(f"found: {readable(text)}")
+    for kind in judgement.usual_findings:
+        output.line(f"A has it, too, so it does not count: {kind}")
+    for edit in judgement.survivors:
+        output.line(f"not noticed: {readable(edit)}")
+
+
+def _print_times(output: Output, turns: Turns | None) -> None:
+    from rpl_core.text import readable
+
+    if turns is None:
+        return
+    if turns.problem is not None:
+        output.line(f"no times: {readable(turns.problem)}")
+        return
+    told = _times(turns)
+    assert told is not None
+    output.line(
+        f"times ({told['origin']}): A {told['a_median']:.3f} us, B {told['b_median']:.3f} us; B / A "
+        f"{told['ratio']:.4f}, half of the pairs {told['ratio_quartiles'][0]:.4f} to "
+        f"{told['ratio_quartiles'][1]:.4f}; {counted(len(turns.pairs), 'pair')}"
+    )
+
+
+def _times(turns: Turns | None) -> dict[str, Any] | None:
+    """In microseconds; ratios are medians and quartiles over the pairs."""
+    import statistics
+
+    if turns is None:
+        return None
+    sides = [[pair[side] / _MICROSECOND for pair in turns.pairs] for side in (0, 1)]
+    medians = [statistics.median(side) if side else None for side in sides]
+    ratios = turns.ratios
+    quartiles = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else None
+    return {
+        "unit": "microseconds",
+        "origin": None if turns.origin is None else turns.origin.value,
+        "problem": turns.problem,
+        "a": sides[0],
+        "b": sides[1],
+        "a_median": medians[0],
+        "b_median": medians[1],
+        "ratio": statistics.median(ratios) if ratios else None,
+        "ratio_quartiles": None if quartiles is None else [quartiles[0], quartiles[2]],
+    }
+
+
+def _row(one: OutputResult) -> tuple[str, ...]:
+    from rpl_core.text import readable
+
+    name = readable(one.output.argument or f"0x{one.output.base:x}")
+    measures = (one.output.size, one.differing, _ulps(one.worst), one.tolerance)
+    return (name, one.output.kind.value, *(str(value) for value in measures))
+
+
+def _ulps(distance: int) -> int | str:
+    from rpl_vmreplay.compare.outputs import NOT_A_NUMBER
+
+    return distance if distance < NOT_A_NUMBER else "-"
+
+
+def document(capture: Capture, replayer: Replayer, judgement: Judgement) -> dict[str, Any]:
+    """``ulps`` that are no numbers are null: bytes, or not-a-number against a number."""
+    return {
+        "schema_version": "1.0",
+        "verdict": judgement.verdict.value,
+        "reason": judgement.reason,
+        "covers": judgement.covers,
+        "kernel": capture.dispatch.demangled_name,
+        "replayer": {"name": replayer.name, "origin": replayer.origin.value},
+        "replays": judgement.replays,
+        "outputs": [_plain(one) for one in judgement.outputs],
+        "inputs": [
+            {"name": one.name, "outcome": one.outcome.value, "reason": one.reason} for one in judgement.inputs
+        ],
+        "found_share": judgement.found_share,
+        "written_beside": [{"address": one.address, "size": one.size} for one in judgement.outside],
+        "poisoned_bytes": judgement.poisoned_bytes,
+        "read_first_bytes": judgement.read_first_bytes,
+        "controls": [{"edit": one.edit, "outcome": one.outcome.value} for one in judgement.controls],
+        "survivors": list(judgement.survivors),
+        "findings": None if judgement.findings is None else list(judgement.findings),
+        "usual_findings": list(judgement.usual_findings),
+        "error": None,
+    }
+
+
+def _plain(one: OutputResult) -> dict[str, Any]:
+    worst = _ulps(one.worst)
+    return {
+        "argument": one.output.argument,
+        "address": one.output.base,
+        "type": one.output.kind.value,
+        "bytes": one.output.size,
+        "baseline_spread_ulps": one.spread,
+        "tolerance_ulps": one.tolerance,
+        "differing": one.differing,
+        "worst_ulps": worst if isinstance(worst, int) else None,
+        "any_order": one.any_order,
+        "rounding": None
+        if one.apart is None
+        else {"largest_difference": one.apart, "bound_there": one.allowed},
+        "first": None
+        if one.first is None
+        else {"address": one.first.address, "expected": one.expected, "found": one.found},
+    }
 
 
 replay.add_command(compare)

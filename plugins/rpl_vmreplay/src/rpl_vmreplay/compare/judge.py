@@ -11,26 +11,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.interfaces.options import Options
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.accesses import size_of
 from rpl_vmreplay.capture.folder import Capture
-from rpl_vmreplay.compare.data_types import (
-    INPUT_DRAWS,
-    NOT_A_NUMBER,
-    OF_BASELINE,
-    OF_CANDIDATE,
-    DataType,
-    bound,
-    changed_inputs,
-    computes_in_halves,
-    distance,
-    distances,
-    last_places,
-    movement,
-    numbers_of,
-    values_of,
-)
 from rpl_vmreplay.compare.experiment import CRASHES, PATTERNS, Answer, Baseline, Experiment, NoBaselineError
 from rpl_vmreplay.compare.other_inputs import (
     LEAST_ROUNDED,
@@ -41,11 +25,32 @@ from rpl_vmreplay.compare.other_inputs import (
     OtherRuns,
     drawn_inputs,
 )
-from rpl_vmreplay.compare.outputs import Output, as_set, is_record, name_of, outputs_of, variable_output
+from rpl_vmreplay.compare.outputs import (
+    INPUT_DRAWS,
+    NOT_A_NUMBER,
+    OF_BASELINE,
+    OF_CANDIDATE,
+    DataType,
+    Output,
+    as_set,
+    bound,
+    changed_inputs,
+    computes_in_halves,
+    distance,
+    distances,
+    is_record,
+    last_places,
+    movement,
+    name_of,
+    numbers_of,
+    outputs_of,
+    values_of,
+    variable_output,
+)
 from rpl_vmreplay.interfaces.replayer import Failure, MemoryRange, Replayer
 
 if TYPE_CHECKING:
-    from rpl_codeobject.values import CodeObject
+    from rpl_codeobject.kernel_code import CodeObject
     from rpl_vmreplay.compare.mutants import Mutant
 
 #: Wrong kernels that are shown, how many there have to be, and how many may pass unnoticed.

@@ -16,7 +16,7 @@ from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_codeobject.disassembly import Instruction
-    from rpl_codeobject.values import CodeObject
+    from rpl_codeobject.kernel_code import CodeObject
 
 _NOP, _END = 0xBF800000, 0xBF810000
 #: Behind the prologue that loads arguments where the hardware has not preloaded them (LLVM AMDGPUUsage,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import RplError
 from rpl_core.interfaces.options import Options
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_optimize.interfaces.equivalence import (
     EquivalenceCheck,
     EquivalenceReport,

@@ -15,11 +15,14 @@ from rpl_core.values import frozen
 from rpl_vmreplay.capture.accesses import Ranges, common, inside, size_of, without
 from rpl_vmreplay.capture.folder import Capture
 from rpl_vmreplay.capture.plain_memory import PlainMemory
-from rpl_vmreplay.compare.data_types import (
+from rpl_vmreplay.compare.experiment import CRASHES, PATTERNS, Baseline, Experiment, Seen, differing, slices
+from rpl_vmreplay.compare.outputs import (
     INPUT_DRAWS,
     OF_BASELINE,
     OF_CANDIDATE,
     DataType,
+    Output,
+    as_set,
     bound,
     bytes_of,
     changed_inputs,
@@ -28,10 +31,10 @@ from rpl_vmreplay.compare.data_types import (
     distances,
     last_places,
     movement,
+    name_of,
     numbers_of,
+    outputs_of,
 )
-from rpl_vmreplay.compare.experiment import CRASHES, PATTERNS, Baseline, Experiment, Seen, differing, slices
-from rpl_vmreplay.compare.outputs import Output, as_set, name_of, outputs_of
 from rpl_vmreplay.interfaces.replayer import MemoryEdit, MemoryRange, Rounding
 
 #: Sums of a few hundred products of two of them are exact in what such numbers are summed in (f32, f64 of

@@ -10,7 +10,7 @@ import attrs
 
 from rpl_core.errors import BadDataError, MissingError
 from rpl_core.interfaces.options import Options
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.folder import Capture
 from rpl_vmreplay.compare.experiment import PATTERNS, Answer, variables_of
@@ -19,7 +19,7 @@ from rpl_vmreplay.interfaces.replayer import MemoryEdit, Replayer, ReplayRequest
 from rpl_vmreplay.replay.captured_code import takes_launch
 
 if TYPE_CHECKING:
-    from rpl_codeobject.values import CodeObject
+    from rpl_codeobject.kernel_code import CodeObject
 
 # Both are for the captured GPU, with the captured kernel, of one layout of arguments.
 

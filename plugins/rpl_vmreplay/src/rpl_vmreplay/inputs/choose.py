@@ -16,17 +16,18 @@ from rpl_core.values import frozen
 from rpl_vmreplay.inputs.arguments import (
     KINDS,
     MOST_CAPTURED_BYTES,
+    Constants,
     Content,
     Scalar,
     Varied,
+    around,
     content_of,
     pattern_of,
 )
-from rpl_vmreplay.inputs.dictionary import Constants, around
 from rpl_vmreplay.interfaces.replayer import Fill, LaunchInput, MemoryRange
 
 if TYPE_CHECKING:
-    from rpl_codeobject.values import Kernel
+    from rpl_codeobject.kernel_code import Kernel
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.capture.plain_memory import PlainMemory
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.errors import RplError
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.equivalence import (
     EquivalenceCheck,
@@ -368,9 +368,8 @@ def choose(capture: Capture, subjects: Subjects, limits: Limits) -> tuple[Chosen
     from rpl_codeobject.disassembly import disassemble_all
     from rpl_codeobject.reading.read import read_code_objects
     from rpl_vmreplay.capture.plain_memory import PlainMemory
-    from rpl_vmreplay.inputs.arguments import varied_arguments
+    from rpl_vmreplay.inputs.arguments import constants_of, varied_arguments
     from rpl_vmreplay.inputs.choose import Chooser
-    from rpl_vmreplay.inputs.dictionary import constants_of
 
     (other,) = read_code_objects(subjects.b)
     kernels = subjects.a_code.kernel(subjects.kernel), other.kernel(subjects.kernel)

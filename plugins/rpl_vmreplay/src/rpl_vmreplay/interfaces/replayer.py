@@ -10,7 +10,7 @@ import attrs
 
 from rpl_core.errors import MissingError
 from rpl_core.interfaces.options import Options
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.values import frozen
 
 

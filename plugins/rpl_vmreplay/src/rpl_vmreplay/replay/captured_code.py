@@ -15,7 +15,7 @@ from rpl_vmreplay.capture.layout import CODE_OBJECT, KERNARG
 from rpl_vmreplay.interfaces.replayer import Failure, ReplayError
 
 if TYPE_CHECKING:
-    from rpl_codeobject.values import CodeObject, Kernel, KernelArgument
+    from rpl_codeobject.kernel_code import CodeObject, Kernel, KernelArgument
     from rpl_vmreplay.capture.plain_memory import PlainMemory
 
 

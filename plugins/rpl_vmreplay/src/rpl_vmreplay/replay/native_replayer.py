@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rpl_core.errors import MissingError, RplError
 from rpl_core.interfaces.options import Options
-from rpl_core.model.origin import Origin
-from rpl_core.text.table import counted
+from rpl_core.model.metric import Origin
+from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.folder import Capture
 from rpl_vmreplay.capture.layout import KERNARG

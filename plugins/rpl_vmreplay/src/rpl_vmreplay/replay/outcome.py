@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import (
     BadDataError,
+    ExitCode,
     InterruptedRunError,
     MissingError,
     RplError,
     TimeLimitError,
     UsageError,
 )
-from rpl_core.exit_codes import ExitCode
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.layout import CODE_OBJECT, DISPATCH, KERNARG, REGIONS
 from rpl_vmreplay.interfaces.replayer import (

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from rpl_core.errors import BadDataError
 from rpl_core.interfaces.reader import InputSet, Reader
-from rpl_core.model.origin import Origin
+from rpl_core.model.metric import Origin
 from rpl_core.model.trace import (
     NOT_RECORDED,
     Agent,

@@ -9,8 +9,7 @@ from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analy
 from rpl_core.interfaces.document import DocumentContext, DocumentSection
 from rpl_core.interfaces.fact import KernelFigure
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
-from rpl_core.model.metric import Metric
-from rpl_core.model.origin import Exactness
+from rpl_core.model.metric import Exactness, Metric
 
 FIELD = "{{ cookiecutter.__module }}"
 #: The key under which other analyzers, rules and sections find the figure.

@@ -20,8 +20,7 @@ from rpl_analysis.execution_graph.host_program.overlapping_calls import (
     last_surely_before,
     surely_before,
 )
-from rpl_core.model.calls import CallKind
-from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, distinct_values
+from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, CallKind, distinct_values
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

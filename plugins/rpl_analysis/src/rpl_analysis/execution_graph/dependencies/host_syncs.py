@@ -17,8 +17,7 @@ import numpy as np
 from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
 from rpl_analysis.critical_path.segmented import carried_max
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind, EdgeTable, join_edges
-from rpl_core.model.calls import CallKind
-from rpl_core.model.trace import NOT_RECORDED, distinct_values
+from rpl_core.model.trace import NOT_RECORDED, CallKind, distinct_values
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ import numpy as np
 
 from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
 from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind, EdgeTable, no_edges
-from rpl_core.model.calls import NON_BLOCKING, CallKind
-from rpl_core.model.trace import NO_HANDLE, distinct_values
+from rpl_core.model.trace import NO_HANDLE, NON_BLOCKING, CallKind, distinct_values
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from rpl_analysis.critical_path.segmented import running_max
 from rpl_analysis.execution_graph.graph.edges import Confidence
 from rpl_analysis.execution_graph.graph.numbering import first_rows, join_keys, number_keys
 from rpl_analysis.execution_graph.host_program.overlapping_calls import last_surely_before, surely_before
-from rpl_core.model.calls import CallKind
-from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
+from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, CallKind
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

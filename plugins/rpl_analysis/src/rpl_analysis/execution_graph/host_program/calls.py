@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_analysis.execution_graph.graph.numbering import join_keys, number_keys
-from rpl_core.model.calls import CallKind, CallMeaning
-from rpl_core.model.trace import NO_HANDLE
+from rpl_core.model.trace import NO_HANDLE, CallKind, CallMeaning
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_core.model.calls import CallKind
-from rpl_core.model.trace import NOT_RECORDED
+from rpl_core.model.trace import NOT_RECORDED, CallKind
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

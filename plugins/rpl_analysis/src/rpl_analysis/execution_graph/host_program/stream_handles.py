@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_analysis.execution_graph.graph.numbering import join_keys, number_keys, places
-from rpl_core.model.calls import LEGACY_STREAM, NULL_STREAM, THREAD_STREAM, CallKind
-from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, distinct_values
+from rpl_core.model.trace import (
+    LEGACY_STREAM,
+    NO_HANDLE,
+    NOT_RECORDED,
+    NULL_STREAM,
+    THREAD_STREAM,
+    CallKind,
+    distinct_values,
+)
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

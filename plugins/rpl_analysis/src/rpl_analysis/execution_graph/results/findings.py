@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_core.model.calls import CallKind, HostApi
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.text.table import counted
+from rpl_core.model.trace import CallKind, HostApi
+from rpl_core.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

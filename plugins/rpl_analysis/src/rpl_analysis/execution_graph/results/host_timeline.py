@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_core.model.calls import CallKind, CallMeaning
-from rpl_core.model.trace import distinct_values
+from rpl_core.model.trace import CallKind, CallMeaning, distinct_values
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import attrs
 
 from rpl_core.errors import ForeignFileError
 from rpl_core.interfaces.reader import InputSet, Reader
-from rpl_core.model.merge import merge_traces
+from rpl_core.model.recording import merge_traces
 from rpl_rocprofv3.readers.run_groups import execution_groups
 
 if TYPE_CHECKING:

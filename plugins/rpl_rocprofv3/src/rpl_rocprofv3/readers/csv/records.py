@@ -10,9 +10,8 @@ import attrs
 import numpy as np
 
 from rpl_core.errors import BadDataError
-from rpl_core.model.calls import HostRange
 from rpl_core.model.diagnostic import Severity
-from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel
+from rpl_core.model.trace import NOT_RECORDED, Agent, HostRange, Kernel
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns import Geometry, display_name, distinct_rows, flat_geometry, positions
 from rpl_rocprofv3.readers.csv.tables import open_text, read_columns

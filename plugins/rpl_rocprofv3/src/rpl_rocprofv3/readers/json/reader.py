@@ -8,7 +8,7 @@ import attrs
 
 from rpl_core.errors import BadDataError, ForeignFileError
 from rpl_core.interfaces.reader import InputSet, Reader
-from rpl_core.model.merge import merge_traces
+from rpl_core.model.recording import merge_traces
 from rpl_rocprofv3.readers.json.records import is_results_json
 from rpl_rocprofv3.readers.run_groups import RecordedFile, execution_groups
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import BadDataError
 from rpl_core.model.trace import NOT_RECORDED
-from rpl_core.text.table import counted
+from rpl_core.text import counted
 from rpl_rocprofv3.readers.gzip_limits import (
     GZIP_ERRORS,
     BoundedGzip,

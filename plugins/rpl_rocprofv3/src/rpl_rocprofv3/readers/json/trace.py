@@ -9,9 +9,9 @@ import attrs
 import numpy as np
 
 from rpl_core.errors import BadDataError
-from rpl_core.model.origin import ORIGIN_MARK
+from rpl_core.model.metric import ORIGIN_MARK
 from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process, TraceSource
-from rpl_core.text.secrets import masked_words
+from rpl_core.text import masked_words
 from rpl_rocprofv3.readers.columns import display_name, plain_symbol, positions, taken
 from rpl_rocprofv3.readers.findings import Findings
 from rpl_rocprofv3.readers.json.records import METADATA, entries, number_at, refusing_depth, text_at, value_at

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from rpl_core.model.calls import HostRange
-from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, Kernel
+from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, HostRange, Kernel
 from rpl_rocprofv3.readers.columns import (
     Geometry,
     distinct_ids,

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_core.model.calls import HostRange
-from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED
+from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, HostRange
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns import distinct_ids, handle_values, number_values, positions, taken
 from rpl_rocprofv3.readers.rocpd.info import read_strings

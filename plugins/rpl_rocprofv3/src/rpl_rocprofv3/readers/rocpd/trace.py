@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_core.model.origin import ORIGIN_MARK
+from rpl_core.model.metric import ORIGIN_MARK
 from rpl_core.model.trace import NOT_RECORDED, TraceSource, distinct_values
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns import distinct_ids, positions, taken
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_core.model.calls import HostRange
-    from rpl_core.model.origin import Origin
-    from rpl_core.model.trace import ApiCalls, Int64Column, Trace
+    from rpl_core.model.metric import Origin
+    from rpl_core.model.trace import ApiCalls, HostRange, Int64Column, Trace
     from rpl_rocprofv3.database import Database
     from rpl_rocprofv3.readers.columns import IntegerColumn
     from rpl_rocprofv3.readers.rocpd.api import HostCalls

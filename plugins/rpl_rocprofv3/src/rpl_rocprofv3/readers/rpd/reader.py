@@ -8,7 +8,7 @@ import attrs
 
 from rpl_core.errors import ForeignFileError
 from rpl_core.interfaces.reader import Reader
-from rpl_core.model.merge import merge_traces
+from rpl_core.model.recording import merge_traces
 from rpl_rocprofv3.database import open_database
 from rpl_rocprofv3.readers.run_groups import RecordedFile
 from rpl_rocprofv3.readers.sqlite.claims import DatabaseKind, claim_databases, identify

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_core.model.calls import HostRange
-from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, Agent, Kernel, Process, TraceSource
+from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, Agent, HostRange, Kernel, Process, TraceSource
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns import (
     Geometry,

@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 import numpy as np
 
-from rpl_core.model.calls import RANGES
 from rpl_core.model.diagnostic import Diagnostic, Severity
-from rpl_core.model.origin import ORIGIN_MARK, Origin
-from rpl_core.model.trace import NOT_RECORDED, Queue, Stream, Trace, TraceRole, TraceSource, distinct_values
+from rpl_core.model.metric import ORIGIN_MARK, Origin
+from rpl_core.model.trace import (
+    NOT_RECORDED,
+    RANGES,
+    Queue,
+    Stream,
+    Trace,
+    TraceRole,
+    TraceSource,
+    distinct_values,
+)
 from rpl_core.values import frozen
 from rpl_rocprofv3.hip_api import HIP_API, hip_meanings
 from rpl_rocprofv3.readers.columns import distinct_ids, is_constant, positions
@@ -24,8 +32,7 @@ from rpl_rocprofv3.readers.trace.tables import checked_counters, ordered_copies,
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rpl_core.model.calls import HostRange
-    from rpl_core.model.trace import Agent, ApiCalls, Int32Column, Kernel, Process
+    from rpl_core.model.trace import Agent, ApiCalls, HostRange, Int32Column, Kernel, Process
     from rpl_rocprofv3.readers.columns import IntegerColumn
     from rpl_rocprofv3.readers.findings import Findings
     from rpl_rocprofv3.readers.trace.tables import CopyRows, CounterRows, DispatchRows, OrderedDispatches

@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.files.bounded import read_regular
+from rpl_core.files import read_regular
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
 from rpl_core.model.trace import Agent
 from rpl_core.values import frozen

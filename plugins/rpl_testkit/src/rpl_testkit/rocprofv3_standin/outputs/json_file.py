@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from rpl_core.model.origin import ORIGIN_MARK
+from rpl_core.model.metric import ORIGIN_MARK
 
 if TYPE_CHECKING:
     from rpl_testkit.rocpd_writer.rows import DispatchRow, KernelRow, RocpdContents

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from rpl_core.model.origin import ORIGIN_MARK
+from rpl_core.model.metric import ORIGIN_MARK
 from rpl_core.values import frozen
 from rpl_testkit.rocpd_writer import write_rocpd
 from rpl_testkit.rocpd_writer.rows import RocpdContents

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rpl_core.model.origin import ORIGIN_MARK
+from rpl_core.model.metric import ORIGIN_MARK
 from rpl_core.values import frozen
 from rpl_testkit.rocpd_writer.rows import DispatchRow, RocpdContents
 from rpl_testkit.rocprofv3_standin.outputs.result_files import NameKeys, output_file

@@ -1,1 +1,0 @@
-"""The roofline as a drawing: axes, roofs, points, and the page's view of them."""

@@ -1,1 +1,0 @@
-"""The text report, one file per section."""

@@ -1,1 +1,0 @@
-"""Documents of a run, whoever makes them: drafted, checked, written and read back."""

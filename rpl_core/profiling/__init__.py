@@ -1,1 +1,0 @@
-"""Record an application: plan the passes, run them, keep what finished."""

@@ -1,1 +1,0 @@
-"""Plain text for people: safe, aligned, of bounded width."""
