@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 # Each fresh environment would ask the index for a newer pip, and wait long for one that does not answer.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The demo tells the time since then.
+BEGAN := $(shell date +%s)
 STAMP := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
@@ -13,7 +15,7 @@ RUNNABLE := $(VENV)/.runnable
 
 demo: $(RUNNABLE)         ## set up what running needs; build, profile and replay a HIP program, start to end, without a GPU
 	@tools/install_system_packages demo
-	@$(BIN)/python tools/demo.py
+	@$(BIN)/python tools/demo.py --began $(BEGAN)
 
 test: check native        ## set up, lint, type-check and run the tests: under ten minutes on two cores
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long"
@@ -40,17 +42,17 @@ dev: $(STAMP)             ## everything editable in .venv
 system:                   ## compilers and browser for the tests, where the package manager may be used
 	@tools/install_system_packages
 
-$(RUNNABLE): requirements-run.txt pyproject.toml plugins/*/pyproject.toml
+$(RUNNABLE): requirements-run.txt pyproject.toml plugins/*/pyproject.toml native/pyproject.toml
 	@tools/require_python $(PYTHON)
 	@test -x $(BIN)/python || { echo "rpl: making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "rpl: installing build tools (1 of 2)"
 	@# One set of build tools for all distributions, instead of an environment with its own downloads for each.
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile "pip>=23.1" "hatchling>=1.27" "editables>=0.5" "hatch-fancy-pypi-readme>=24.1"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile "pip>=23.1" "hatchling>=1.27" "editables>=0.5" "hatch-fancy-pypi-readme>=24.1" "scikit-build-core>=0.10"
 	@echo "rpl: installing rpl and what it needs (2 of 2)"
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile --no-build-isolation -r requirements-run.txt
 	@touch $(RUNNABLE)
 
-$(STAMP): requirements-dev.txt pyproject.toml plugins/*/pyproject.toml
+$(STAMP): requirements-dev.txt pyproject.toml plugins/*/pyproject.toml native/pyproject.toml
 	@tools/require_python $(PYTHON)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip

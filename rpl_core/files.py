@@ -264,3 +264,24 @@ def make_directory(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise storage_error(path, error) from error
+
+
+def cache_folder() -> Path | None:
+    """``rpl`` in ``$XDG_CACHE_HOME`` or ``~/.cache``: what can be made again. ``None`` without a home."""
+    return _user_folder("XDG_CACHE_HOME", ".cache")
+
+
+def config_folder() -> Path | None:
+    """``rpl`` in ``$XDG_CONFIG_HOME`` or ``~/.config``. ``None`` without a home."""
+    return _user_folder("XDG_CONFIG_HOME", ".config")
+
+
+def _user_folder(variable: str, usual: str) -> Path | None:
+    # A variable that is no absolute path counts as unset (XDG Base Directory Specification).
+    named = os.environ.get(variable, "")
+    if os.path.isabs(named):  # noqa: PTH117 - an empty text is no path
+        return Path(named, "rpl")
+    try:
+        return Path.home() / usual / "rpl"
+    except RuntimeError:
+        return None

@@ -12,7 +12,11 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import build_demo_programs
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Archives state this time for every file (2 February 2020, the default of hatchling): any fixed one does.
@@ -40,6 +44,23 @@ def build(project: Path, folder: Path, *kinds: str) -> None:
     )
     if done.returncode:
         raise SystemExit(f"{project.name} can't be built:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+
+
+@contextmanager
+def demo_programs() -> Iterator[None]:
+    """They lie among the sources of rpl-emu as long as wheels are built: a checkout builds its own."""
+    archive = build_demo_programs.ARCHIVE
+    again = archive.with_suffix(".again")
+    try:
+        for file in (archive, again):
+            build_demo_programs.build(file)
+        if not filecmp.cmp(archive, again, shallow=False):
+            raise SystemExit("the programs of the demo: the second build gave other bytes")
+        again.unlink()
+        yield
+    finally:
+        archive.unlink(missing_ok=True)
+        again.unlink(missing_ok=True)
 
 
 def mark_platform(folder: Path) -> Path:
@@ -96,7 +117,7 @@ def main() -> int:
     target.mkdir(parents=True, exist_ok=True)
     if any(target.iterdir()):
         raise SystemExit(f"{target} is not empty: remove what an earlier build left there")
-    with tempfile.TemporaryDirectory() as again:
+    with tempfile.TemporaryDirectory() as again, demo_programs():
         for project in projects():
             for folder in (target, Path(again)):
                 build(project, folder)

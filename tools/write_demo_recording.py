@@ -1,4 +1,4 @@
-"""Record the synthetic application of `rpl demo` with the test kit, as package data of rocm-perf-lab.
+"""Record the synthetic application of `rpl demo` with the test kit, as package data of rpl-emu.
 
 Needed when the application, the writer of recordings or the counters that `rpl profile --roofline` asks for
 have changed; `tests/cli/test_demo.py` tells. What is written holds no clock, path or name of this machine.
@@ -17,14 +17,14 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from rocm_perf_lab.demo import RECORDED_RUNS
+from rpl_emu.demo.recorded import RECORDED_RUNS
 from rpl_rocprofv3.collector.rocprof import REFERENCE_RUN
 from rpl_testkit.rocpd_writer import write_rocpd
 from rpl_testkit.rocprofv3_standin import install_standin
 from rpl_testkit.synthetic_recording.demo_application import DEMO_APPLICATION
 from rpl_testkit.synthetic_recording.recording import Collection, ProcessIdentity, record
 
-RECORDING = Path(__file__).parent.parent / "metapackage/src/rocm_perf_lab/demo_recording.tar.xz"
+RECORDING = Path(__file__).parent.parent / "plugins/rpl_emu/src/rpl_emu/demo/recording.tar.xz"
 _PROFILE = "import sys; from rpl_core.cli import main; sys.argv[0] = 'rpl'; sys.exit(main())"
 _OPTIONS = ("--device", "gfx942", "--runs", "1", "--roofline", "--focus-critical", "--quiet")
 _FIRST_PROCESS = 5001

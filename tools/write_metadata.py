@@ -92,7 +92,8 @@ def _pinned(requirement: str, version: str, own: set[str]) -> str:
     name = re.match(r"[A-Za-z0-9-]+(\[[^]]*\])?", requirement)
     if name is None or name[0].partition("[")[0] not in own:
         return requirement
-    return f"{name[0]}=={version}"
+    _, semicolon, marker = requirement.partition(";")
+    return f"{name[0]}=={version}{semicolon}{marker}"
 
 
 def _set(table: Any, key: str, values: Sequence[Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,14 @@ def demo(folder, *options, **variables):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert (folder / "report.html").stat().st_size > 100_000
-    assert " s of it for builds." in done.stdout
+    told = re.search(
+        r"^(\d+) s in all: (\d+) s for packages, (\d+) s for builds, (\d+) s for the steps of rpl\.$",
+        done.stdout,
+        re.M,
+    )
+    assert told, done.stdout
+    all_s, *parts = map(int, told.groups())
+    assert abs(all_s - sum(parts)) <= len(parts)  # each is rounded
     return done.stdout
 
 

@@ -19,7 +19,7 @@ import attrs
 
 from rpl_core.config.values import at_most, flag, names, positive, text
 from rpl_core.errors import BadDataError, MissingError, UsageError
-from rpl_core.files import open_regular, write_atomic
+from rpl_core.files import config_folder, open_regular, write_atomic
 from rpl_core.interfaces.options import CommandOption, PluginSetting, SettingKind
 from rpl_core.values import frozen
 
@@ -378,12 +378,10 @@ def trust(path: Path, content: bytes) -> Path:
 
 def _record_of(path: Path) -> Path | None:
     """One file per path, so that two commands at once lose nothing."""
-    folder = os.environ.get("XDG_CONFIG_HOME", "")
-    try:
-        base = Path(folder) if os.path.isabs(folder) else Path.home() / ".config"  # noqa: PTH117
-    except RuntimeError:
+    folder = config_folder()
+    if folder is None:
         return None
-    return base / "rpl" / "trusted" / f"{hashlib.sha256(os.fsencode(_place(path))).hexdigest()}.json"
+    return folder / "trusted" / f"{hashlib.sha256(os.fsencode(_place(path))).hexdigest()}.json"
 
 
 def _binding(path: Path, content: bytes) -> dict[str, str]:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from rpl_core import __version__
 from rpl_core.errors import RplError
-from rpl_core.files import read_regular, write_atomic
+from rpl_core.files import cache_folder, read_regular, write_atomic
 from rpl_core.plugins.entry_points import is_own
 
 #: Seconds that an import may take in the child; 0 leaves the trial out.
@@ -116,13 +116,11 @@ def _tried(module: str, limit_s: float) -> dict[str, str | None]:
 
 def _place(distribution: str, version: str | None, module: str) -> Path | None:
     """Where the result of exactly these files is kept; ``None`` where there is no home folder."""
-    folder = os.environ.get("XDG_CACHE_HOME", "")
-    try:
-        cache = Path(folder) if os.path.isabs(folder) else Path.home() / ".cache"  # noqa: PTH117
-    except RuntimeError:
+    folder = cache_folder()
+    if folder is None:
         return None
     facts = [__version__, sys.version, sys.prefix, distribution, version, module, _files(module)]
-    return cache / "rpl" / "imports" / f"{hashlib.sha256(json.dumps(facts).encode()).hexdigest()}.json"
+    return folder / "imports" / f"{hashlib.sha256(json.dumps(facts).encode()).hexdigest()}.json"
 
 
 def _files(module: str) -> list[tuple[str, int, int]]:

@@ -18,6 +18,11 @@ from rpl_testkit.synthetic_recording.demo_application import DEMO_APPLICATION
 from rpl_testkit.synthetic_recording.recording import Collection, ProcessIdentity, record
 
 
+@pytest.fixture(autouse=True)
+def _with_rpl_emu(monkeypatch):
+    monkeypatch.setenv("RPL_LOAD_PLUGINS", f"{os.environ['RPL_LOAD_PLUGINS']},rpl-emu")
+
+
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
     """What the demo prints, and the folder that it ran in."""
@@ -25,7 +30,7 @@ def shown(tmp_path_factory):
     before = dict(os.environ)
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("RPL_LOAD_PLUGINS", raising=False)
-        outcome = CommandLine(patch)("demo", "--runs", "2", cwd=folder).assert_ok()
+        outcome = CommandLine(patch)("demo", "--recorded", "--runs", "2", cwd=folder).assert_ok()
     assert dict(os.environ) == before
     return outcome.stdout, folder
 
@@ -86,9 +91,25 @@ def _dump(database):
 
 
 def test_demo_into_a_chosen_folder(rpl_cli, workplace):
-    rpl_cli("demo", "--runs", "1", "-o", "here").assert_ok()
+    rpl_cli("demo", "--recorded", "--runs", "1", "-o", "here").assert_ok()
     assert (workplace / "here" / "profile.json").is_file()
     assert not (workplace / "rpl-runs").exists()
+
+
+def test_where_no_program_was_built_before_it_says_so_and_takes_the_recording(
+    rpl_cli, workplace, monkeypatch
+):
+    monkeypatch.setattr("rpl_emu.demo.command.PROGRAMS", "absent")
+    outcome = rpl_cli("demo", "--runs", "1", "-o", "here").assert_ok()
+    assert "a recorded application only: this installation of rpl-emu holds no programs" in outcome.stderr
+    assert outcome.stdout.startswith("This is SYNTHETIC data")
+    assert (workplace / "here" / "profile.json").is_file()
+
+
+def test_the_recording_needs_no_path(rpl_cli, workplace, monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    rpl_cli("demo", "--recorded", "--runs", "1", "-o", "here").assert_ok()
+    assert (workplace / "here" / "profile.json").is_file()
 
 
 def test_more_runs_than_were_recorded_are_refused(rpl_cli):
@@ -96,7 +117,8 @@ def test_more_runs_than_were_recorded_are_refused(rpl_cli):
 
 
 def test_demo_without_the_plugins_says_what_to_install(rpl_cli, workplace):
-    outcome = rpl_cli("--disable-plugin", "rocprofv3", "--disable-plugin", "gfx942", "demo").assert_exit(69)
+    without = ("--disable-plugin", "rocprofv3", "--disable-plugin", "gfx942")
+    outcome = rpl_cli(*without, "demo", "--recorded").assert_exit(69)
     assert "pip install rpl-rocprofv3" in outcome.stderr
 
 
@@ -110,12 +132,17 @@ def test_make_demo_prints_commands_that_can_be_copied(tmp_path, monkeypatch, cap
     demo = module_from_spec(spec)
     spec.loader.exec_module(demo)
     called = []
-    monkeypatch.setattr(
-        demo, "call", lambda command, statuses, folder: called.append((command, folder)) or ""
-    )
+
+    class Recorded(demo.Steps):
+        def call(self, command, statuses=(0,), folder=None):
+            called.append((command, folder))
+            return ""
+
+    steps = Recorded(1, print, {})
     monkeypatch.chdir(Path(__file__).parents[2])
     library = str(tmp_path / "a folder" / "lib")
-    demo._optimize(tmp_path, [*demo.COMPILERS[:1], "-x", "hip", "{source}", "-L", library, *["-Wall"] * 40])
+    words = [*demo.COMPILERS[:1], "-x", "hip", "{source}", "-L", library, *["-Wall"] * 40]
+    demo._optimize(steps, tmp_path, words)
     shown = [line.strip().removeprefix("$ ") for line in capsys.readouterr().out.splitlines()]
     assert shown[0] == f"cd {tmp_path}"
     ((command, folder),) = called

@@ -17,7 +17,7 @@ def runs(tmp_path_factory):
     from rpl_core.cli.run import run as rpl
 
     folder = tmp_path_factory.mktemp("guided")
-    assert rpl(["demo", "--runs", "1", "-o", str(folder / "rpl-runs" / "one")]) == 0
+    assert rpl(["demo", "--recorded", "--runs", "1", "-o", str(folder / "rpl-runs" / "one")]) == 0
     (folder / "rpl-runs" / "latest").symlink_to("one")
     return folder
 
@@ -109,7 +109,8 @@ def test_options_of_profile_stand_under_headings(rpl_cli):
         *("doctor", "schema", "completion", "plugins list", "plugins info", "config show", "optimize"),
     ],
 )
-def test_the_help_of_a_command_has_an_example(rpl_cli, command):
+def test_the_help_of_a_command_has_an_example(rpl_cli, command, monkeypatch):
+    monkeypatch.setenv("RPL_LOAD_PLUGINS", f"{os.environ['RPL_LOAD_PLUGINS']},rpl-emu")  # which has `demo`
     shown = rpl_cli(*command.split(), "--help").assert_ok().stdout
     assert re.search(
         rf"^ +(?:Example: |eval \"\$\()?rpl {command}\b", shown.partition("Options:")[0], re.M

@@ -69,7 +69,7 @@ def run(tmp_path_factory):
     from rpl_core.cli.run import run as rpl
 
     place = tmp_path_factory.mktemp("terminal") / "run"
-    assert rpl(["demo", "--runs", "1", "-o", str(place)]) == 0
+    assert rpl(["demo", "--recorded", "--runs", "1", "-o", str(place)]) == 0
     return place
 
 

@@ -169,7 +169,7 @@ def test_texts_of_pages_of_the_documentation_exist():
 @pytest.mark.parametrize(
     ("kind", "name", "package"),
     [
-        ("commands", "demo", "rocm-perf-lab"),
+        ("commands", "demo", "rpl-emu"),
         ("devices", "gfx942-emu", "rpl-emu[profile]"),
         ("devices", "mi355x", "rpl-gfx950"),
     ],

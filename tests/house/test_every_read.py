@@ -150,6 +150,9 @@ OPENINGS = {
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/database.py:_copy_bytes": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/database.py:_refuse_super_journal": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/csv/trace.py:_edge_times": BLOCKS,
+    "plugins/rpl_emu/src/rpl_emu/demo/command.py:_unpack_programs": INSTALLED,
+    "plugins/rpl_emu/src/rpl_emu/demo/recorded.py:_install_standin": INSTALLED,
+    "plugins/rpl_emu/src/rpl_emu/demo/steps.py:_dominant": OWN,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/csv/tables.py:_opened": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/catalog.py:_head": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/gzip_limits.py:BoundedGzip.__init__": BLOCKS,
@@ -191,7 +194,6 @@ OPENINGS = {
     "plugins/rpl_vmreplay/src/rpl_vmreplay/replay/native_replayer.py:_run": OWN,
     "plugins/rpl_vmreplay/src/rpl_vmreplay/replay/outcome.py:capture_hash": WHOLE,
     "plugins/rpl_vmreplay/src/rpl_vmreplay/replay/native_replayer.py:ReplayPlan._kernarg": OWN,
-    "metapackage/src/rocm_perf_lab/demo.py:_install_standin": INSTALLED,
 }
 
 

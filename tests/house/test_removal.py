@@ -178,7 +178,8 @@ def test_replay_and_emulator_install_without_optimizer_compare_and_report(packag
     needed, waiting = set(), [package]
     while waiting:
         name = waiting.pop()
-        text = (ROOT / "plugins" / name.replace("-", "_") / "pyproject.toml").read_text()
+        folder = "native" if name == "rpl-native" else f"plugins/{name.replace('-', '_')}"
+        text = (ROOT / folder / "pyproject.toml").read_text()
         listed = text.split("\ndependencies = [", 1)[1].split("]", 1)[0]
         found = set(re.findall(r'"(rpl-[a-z0-9-]+)==', listed)) - {"rpl-core"} - needed
         needed |= found

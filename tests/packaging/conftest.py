@@ -15,7 +15,7 @@ import attrs
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Every distribution of the checkout.
+#: Every distribution of the checkout that is not compiled.
 PROJECTS = (
     ROOT,
     *sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml")),
@@ -67,19 +67,25 @@ class FreshEnvironment:
         return {row["name"]: row for row in rows}
 
 
-def build(kind: str, project: Path, target: Path) -> None:
+def build(kind: str, project: Path, target: Path, *settings: str) -> None:
     """Build a "wheel" or "sdist" with the tools of the development environment."""
     command = [sys.executable, "-m", "build", f"--{kind}", "--no-isolation", "-o", str(target), str(project)]
+    command += [f"-C{setting}" for setting in settings]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 
 
+def build_wheels(root: Path, folder: Path) -> None:
+    """One per distribution of a checkout; that of rpl-native is without its parts, which take minutes."""
+    for project in PROJECTS:
+        build("wheel", root / project.relative_to(ROOT), folder)
+    build("wheel", root / "native", folder, "wheel.cmake=false")
+
+
 @pytest.fixture(scope="session")
 def wheelhouse(tmp_path_factory):
-    """A folder with one wheel per distribution of the checkout."""
     folder = tmp_path_factory.mktemp("wheels")
-    for project in PROJECTS:
-        build("wheel", project, folder)
+    build_wheels(ROOT, folder)
     return folder
 
 

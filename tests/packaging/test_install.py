@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from .conftest import PACKAGES, PROJECTS, build
+from .conftest import PACKAGES, PROJECTS, build_wheels
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -51,7 +51,7 @@ def test_a_device_and_the_replayer_install_together(wheelhouse, fresh_environmen
 
 def test_demo_works_from_wheels(wheelhouse, fresh_environment):
     fresh_environment.install("rocm-perf-lab", wheels=[wheelhouse])
-    shown = fresh_environment.output("rpl", "demo", "-o", "demo", "--runs", "1")
+    shown = fresh_environment.output("rpl", "demo", "--recorded", "-o", "demo", "--runs", "1")
     assert "SYNTHETIC" in shown
     assert "memory_bandwidth_bound" in shown
 
@@ -80,7 +80,6 @@ def test_each_distribution_installs_alone_with_what_it_needs(wheelhouse, fresh_e
 STRANGER = """
 from pathlib import Path
 
-from rocm_perf_lab.demo import RECORDED_RUNS
 from rpl_amdgpu.models import Family
 from rpl_analysis.facts import KERNEL_TIMES
 from rpl_att.options import DEEP_TOP
@@ -164,8 +163,7 @@ def test_one_command_upgrades_everything(wheelhouse, fresh_environment, tmp_path
             shutil.copyfile(root / name, copy / name)
     tool = [sys.executable, str(copy / "tools" / "write_metadata.py"), "--version", "9.8.7"]
     subprocess.run(tool, check=True, capture_output=True)
-    for project in PROJECTS:
-        build("wheel", copy / project.relative_to(root), newer)
+    build_wheels(copy, newer)
     fresh = fresh_environment
     fresh.install("rocm-perf-lab", wheels=[wheelhouse])
     before = fresh.output("rpl", "--version").split()[-1]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -26,13 +28,27 @@ def native_wheel(tmp_path_factory):
     """As `make dist` makes it: built, read by auditwheel, and named by what that found."""
     for program in ("cmake", "g++"):
         require(program)
-    file = ROOT / "tools" / "build_distributions.py"
-    spec = importlib.util.spec_from_file_location("build_distributions", file)
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
+    tool = _tool("build_distributions")
     folder = tmp_path_factory.mktemp("native")
     tool.build(ROOT / "native", folder, "wheel")
     return tool.mark_platform(folder)
+
+
+def _tool(name):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "tools")
+        return importlib.import_module(name)
+
+
+@pytest.fixture
+def emulator_wheel(tmp_path):
+    """Of rpl-emu, as `make dist` makes it: with the programs of the demo."""
+    copy = shutil.copytree(ROOT / "plugins" / "rpl_emu", tmp_path / "rpl_emu")
+    programs = _tool("build_demo_programs")
+    programs.build(copy / programs.ARCHIVE.relative_to(ROOT / "plugins" / "rpl_emu"))
+    _tool("build_distributions").build(copy, tmp_path / "emulator", "wheel")
+    (wheel,) = (tmp_path / "emulator").iterdir()
+    return wheel
 
 
 @pytest.fixture
@@ -81,10 +97,10 @@ def test_any_python_and_older_systems_take_the_wheel(native_wheel):
 
 
 def test_a_new_user_runs_a_program_with_nothing_but_python(
-    native_wheel, wheelhouse, fresh_environment, reduction
+    native_wheel, emulator_wheel, wheelhouse, fresh_environment, reduction
 ):
     fresh = fresh_environment
-    fresh.install("rpl-emu[native,profile]", wheels=[wheelhouse, native_wheel.parent])
+    fresh.install("rpl-gfx942", str(emulator_wheel), str(native_wheel), wheels=[wheelhouse])
     parts = (
         fresh.folder / "lib" / f"python3.{sys.version_info.minor}" / "site-packages" / "rpl_native" / "lib"
     )
@@ -109,6 +125,7 @@ def test_a_new_user_runs_a_program_with_nothing_but_python(
         "rpl", "profile", "--device", "gfx942-emu", "--roofline", "-o", run, "--", reduction, **EMPTY
     )
     assert (run / "profile.json").is_file()
+    _demo_does_the_whole_job(fresh)
     # The same where the system has no LLVM: empty files lie over those that it has.
     bwrap = require("bwrap")
     libraries = {path.resolve() for pattern in LLVM for path in Path("/usr/lib").glob(pattern)}
@@ -128,3 +145,25 @@ def test_a_new_user_runs_a_program_with_nothing_but_python(
     assert str(runtime) in told or "LLVM 21" in told, told
     done = subprocess.run([*words, "emu", "run", "--", reduction], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, said), done.stderr
+
+
+def _demo_does_the_whole_job(fresh):
+    """What `make demo` does in a checkout, with candidates that were built before."""
+    told = fresh.output("rpl", "demo", "-o", "demo", **EMPTY)
+    assert [line[:5] for line in told.splitlines() if re.match(r"\[\d/\d\] ", line)] == [
+        f"[{number}/5]" for number in range(1, 6)
+    ]
+    assert "isolate its dominant kernel, attention_values" in told
+    assert "exact: 8 of 8 reservations are where they were asked for" in told
+    # Twice the attention kernel, then the two candidates.
+    assert re.findall(r"^ +reproduced +(\w+)$", told, re.MULTILINE) == ["yes", "yes", "yes", "NO"]
+    counts = re.findall(r"^ +(as it is|smooth_\w+) +([\d,]+) instructions", told, re.MULTILINE)
+    base, unrolled, short = (int(count.replace(",", "")) for _, count in counts)
+    assert short < unrolled < base / 2
+    assert "nothing was measured, so nothing is accepted" in told
+    folder = fresh.folder / "demo"
+    assert (folder / "report.html").stat().st_size > 100_000
+    for name in ("profile", "roofline", "dag", "analysis"):
+        document = json.loads((folder / "attention" / f"{name}.json").read_text())
+        assert document["provenance"]["origin"] == "modelled"
+    assert "attention_values" in fresh.output("rpl", "report", "demo/attention", **EMPTY)

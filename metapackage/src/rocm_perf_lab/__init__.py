@@ -1,1 +1,1 @@
-"""All of ROCm Perf Lab: the demo, and which distribution brings what."""
+"""All of ROCm Perf Lab: and which distribution brings what."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -78,3 +79,24 @@ def test_the_launcher_is_looked_for_beside_the_emulator(tmp_path, monkeypatch):
     for path in (emulator / "rpl-emu", software / "softkfd-run", software / "libsoftkfd.so"):
         path.touch()
     assert find_launcher() == software / "softkfd-run"
+
+
+def test_the_doctor_names_the_runtimes_or_how_to_get_one(cache, rpl_cli, monkeypatch):
+    monkeypatch.setattr("rpl_emu.programs.software_gpu._SYSTEM", ())
+    shown = rpl_cli("doctor", "--json").json()["emulated-runtime"]
+    assert (shown["status"], shown["remedy"][:19]) == ("missing", "rpl emu get-runtime")
+    root = cache("one", "libamdhip64.so.6")
+    (root / "versions.txt").write_text("libamdhip64-dev 9\nlibamdhip64-6 6.4.3-5\n")
+    shown = rpl_cli("doctor", "--json").json()["emulated-runtime"]
+    assert (shown["status"], shown["found"]) == ("ok", f"HIP 6.4.3-5 in {root}")
+
+
+@pytest.mark.parametrize("called", ["softkfd-run", "./softkfd-run", "{folder}/softkfd-run"])
+def test_the_launcher_finds_what_lies_beside_it_however_it_is_called(tmp_path, called):
+    source = Path(__file__).parents[3] / "native" / "softkfd" / "softkfd-run"
+    (tmp_path / "softkfd-run").write_text(source.read_text())
+    words = ["sh", called.format(folder=tmp_path), "--executor", "shadow", sys.executable, "-c"]
+    done = subprocess.run(
+        [*words, "import os; print(os.environ['LD_PRELOAD'])"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout == f"{tmp_path}/libsoftkfd.so\n", done.stderr

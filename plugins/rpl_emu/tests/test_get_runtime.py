@@ -196,6 +196,16 @@ def test_the_latest_needs_apt_and_its_words_are_passed_on(mirror, rpl_cli, tmp_p
     assert "no route to the mirror" in ran.stderr
 
 
+def test_a_cache_folder_that_is_no_absolute_path_counts_as_unset(mirror, rpl_cli, tmp_path, monkeypatch):
+    mirror.have("forky", one=deb(a=b"a"))
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    folder = Path(rpl_cli("emu", "get-runtime").assert_ok().stdout.strip())
+    assert folder.parent == tmp_path / "home" / ".cache" / "rpl" / "rocm-runtime"
+    assert not (tmp_path / "relative").exists()
+
+
 def test_the_list_names_whole_runtimes():
     for suite, hip in zip(SUITES, ("libamdhip64-6", "libamdhip64-5", "libamdhip64-7"), strict=True):
         packages, _ = listed(suite)

@@ -9,7 +9,7 @@ from types import ModuleType
 import attrs
 import pytest
 
-import rocm_perf_lab
+import rpl_emu
 from rpl_core import hookimpl
 from rpl_core.ingest.load import load_recording
 from rpl_core.pipeline import AnalysisRequest, analyse
@@ -53,7 +53,7 @@ def stranger():
 def demo_folder(tmp_path_factory):
     """One timing run and the counter passes of the synthetic demo application: seven kernels."""
     folder = tmp_path_factory.mktemp("demo")
-    with tarfile.open(Path(rocm_perf_lab.__file__).with_name("demo_recording.tar.xz")) as archive:
+    with tarfile.open(Path(rpl_emu.__file__).parent / "demo" / "recording.tar.xz") as archive:
         archive.extractall(folder, filter="data")
     return folder
 

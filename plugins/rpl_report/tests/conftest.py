@@ -11,8 +11,8 @@ from rpl_testkit.command_line import CommandLine
 
 @pytest.fixture(scope="session")
 def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run directory of ``rpl demo`` with one timing run, made in this process."""
+    """The run directory of ``rpl demo --recorded`` with one timing run, made in this process."""
     folder = tmp_path_factory.mktemp("demo") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        CommandLine(patch)("demo", "--runs", "1", "-o", folder).assert_ok()
+        CommandLine(patch)("demo", "--recorded", "--runs", "1", "-o", folder).assert_ok()
     return folder

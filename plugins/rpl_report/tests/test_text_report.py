@@ -145,7 +145,7 @@ def test_a_wide_terminal_shows_every_column_that_holds_something(shown):
 
 
 def test_without_a_terminal_the_width_is_fixed(rpl_cli, tmp_path, monkeypatch):
-    rpl_cli("demo", "--runs", "1", "-o", tmp_path / "run").assert_ok()
+    rpl_cli("demo", "--recorded", "--runs", "1", "-o", tmp_path / "run").assert_ok()
     usual = rpl_cli("report", tmp_path / "run").assert_ok().stdout
     monkeypatch.setenv("COLUMNS", "300")
     assert rpl_cli("report", tmp_path / "run").assert_ok().stdout == usual
@@ -205,7 +205,7 @@ def test_no_heading_stands_twice_and_the_run_shown_is_one_of_several_only_where_
     rpl_cli, tmp_path, monkeypatch, runs, said
 ):
     monkeypatch.chdir(tmp_path)
-    text = rpl_cli("demo", "--runs", str(runs), "-o", "run").assert_ok().stdout
+    text = rpl_cli("demo", "--recorded", "--runs", str(runs), "-o", "run").assert_ok().stdout
     first_lines = [block.splitlines()[0] for block in re.split(r"\n{2,}", text) if block.strip()]
     titles = [line for line in first_lines if re.fullmatch(r"[A-Z][A-Za-z ]+", line)]
     assert titles

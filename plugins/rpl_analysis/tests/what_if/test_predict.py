@@ -53,7 +53,7 @@ def demo(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("demo") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        CommandLine(patch)("demo", "-o", folder).assert_ok()
+        CommandLine(patch)("demo", "--recorded", "-o", folder).assert_ok()
     return folder
 
 

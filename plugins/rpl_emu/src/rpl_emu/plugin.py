@@ -40,10 +40,33 @@ class EmulatorCheck(DoctorCheck):
         )
 
 
+class RuntimeCheck(DoctorCheck):
+    """Whether there is a runtime of ROCm that whole programs can take."""
+
+    name = "emulated-runtime"
+    summary = "ROCm's runtime, with which HIP programs run on the emulated device"
+
+    def check(self) -> DoctorReport:
+        from rpl_emu.programs.software_gpu import system_runtime
+        from rpl_emu.runtime_packages import fetched, hip_version
+
+        found = [f"{hip_version(folder)} in {folder}" for folder in reversed(fetched())]
+        if (system := system_runtime()) is not None:
+            found.insert(0, f"the system's in {system}")
+        if not found:
+            return DoctorReport(
+                DoctorStatus.MISSING,
+                "ROCm's runtime is not here",
+                "`rpl emu run`, `rpl demo`, `rpl profile --device gfx942-emu`",
+                "rpl emu get-runtime (into your cache, without root)",
+            )
+        return DoctorReport(DoctorStatus.OK, "; ".join(found))
+
+
 @hookimpl
 def rpl_doctor_checks(config: Mapping[str, Any]) -> tuple[DoctorCheck, ...]:
     del config
-    return (EmulatorCheck(),)
+    return EmulatorCheck(), RuntimeCheck()
 
 
 @hookimpl

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import posixpath
+import re
 import stat
 import tempfile
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
 from rpl_core.errors import BadDataError, MissingError, UsageError
+from rpl_core.files import cache_folder, read_regular
 from rpl_core.text import counted
 from rpl_core.values import frozen
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 SUITES = {"forky": ("forky",), "trixie": ("trixie",), "experimental": ("sid", "experimental")}
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 _OLDEST_LLVM = 19
+_LARGEST_LIST_BYTES = 1 << 16
+_HIP_PACKAGE = re.compile(r"libamdhip64-\d+")
 #: Debian's own mirror, and its archive of all days, which keeps what a suite has replaced (DATE of the list).
 _MIRRORS = ("https://deb.debian.org/debian", "https://snapshot.debian.org/archive/debian/DATE")
 _TIMEOUT_S = 30.0
@@ -59,14 +63,25 @@ class Package:
     sha256: str
 
 
-def cache_folder() -> Path:
-    """Where fetched runtimes are kept."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rpl" / "rocm-runtime"
+def _kept() -> Path | None:
+    """Where fetched runtimes are kept; None without a home."""
+    folder = cache_folder()
+    return None if folder is None else folder / "rocm-runtime"
 
 
 def fetched() -> list[Path]:
     """The folders that were fetched, the newest last."""
-    return sorted((path.parent for path in cache_folder().glob("*/versions.txt")), key=_used)
+    kept = _kept()
+    return [] if kept is None else sorted((path.parent for path in kept.glob("*/versions.txt")), key=_used)
+
+
+def hip_version(folder: Path) -> str:
+    """Of a fetched folder, as its package has it; the folder's name where it holds no HIP."""
+    for line in read_regular(folder / "versions.txt", _LARGEST_LIST_BYTES).decode().splitlines():
+        name, _, version = line.partition(" ")
+        if _HIP_PACKAGE.fullmatch(name):
+            return f"HIP {version}"
+    return folder.name
 
 
 def with_llvm() -> Path | None:
@@ -101,7 +116,9 @@ def get_runtime(suite: str | None, mirror: str | None, *, latest: bool, told: To
     """
     if mirror is not None and not mirror.startswith(("http://", "https://")):
         raise UsageError(f"{mirror!r} is no address of a mirror", next_step="--mirror https://HOST/debian")
-    cache = cache_folder()
+    cache = _kept()
+    if cache is None:
+        raise MissingError("there is no home folder to keep it in", next_step="set HOME or XDG_CACHE_HOME")
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several processes may ask at the same time

@@ -103,6 +103,11 @@ def find_runtime(command: Sequence[str], given: Path | None, system: Sequence[st
     return Runtime(fitting[-1])
 
 
+def system_runtime() -> Path | None:
+    """The first folder of the system that holds a runtime."""
+    return next((folder for folder in map(Path, _SYSTEM) if _fits(folder, None)), None)
+
+
 def _fits(folder: Path, wanted: str | None) -> bool:
     return (folder / _RUNTIME).exists() and (wanted is None or (folder / wanted).exists())
 

@@ -1,4 +1,4 @@
-"""``rpl demo``: the main job on a recorded synthetic application, for a look without a GPU."""
+"""The main job on a recorded synthetic application, for a look where no emulator can run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import click
 
 from rpl_core.cli.session import session_of
 
-#: How many timing runs `demo_recording.tar.xz` holds.
+#: How many timing runs `recording.tar.xz` holds.
 RECORDED_RUNS: Final = 10
 
 _INTRODUCTION: Final = """\
@@ -34,6 +34,7 @@ On hardware:     rpl profile --device gfx942 --roofline -- ./your_app args"""
 _STANDIN: Final = """\
 #!/bin/sh
 # Synthetic stand-in, not the profiler of ROCm: hands out a recording of the same name.
+PATH=$PATH:/usr/bin:/bin
 if [ "$1" = --version ]; then printf 'version: 1.1.0\\nrocm_version: 7.2.0\\n'; exit; fi
 while [ $# -gt 0 ] && [ "$1" != -d ]; do shift; done
 recorded=${0%/*}/${2##*/}
@@ -41,20 +42,10 @@ mkdir -p "$2" && cp "$recorded"/* "$2" && echo "synthetic recording copied to $2
 """
 
 
-@click.command("demo")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Run directory (default: a new one).")
-@click.option(
-    "--runs", type=click.IntRange(1, RECORDED_RUNS), default=3, show_default=True, help="Timing runs."
-)
-@click.pass_context
-def demo(context: click.Context, output: Path | None, runs: int) -> int:
-    """Profile a synthetic application from start to end and show what comes out.
+def profile_recording(context: click.Context, output: Path | None, runs: int) -> int:
+    """Profile, as ``rpl profile`` does it, and say how to go on. Returns the exit code.
 
     Needs rpl-rocprofv3 and rpl-gfx942, no GPU and no ROCm.
-
-    \b
-    rpl demo -o demo-run
-    rpl report demo-run --format html -o demo.html
     """
     from rpl_core.run_directory.manifest import default_path, point_latest
 
@@ -65,7 +56,7 @@ def demo(context: click.Context, output: Path | None, runs: int) -> int:
         folder = held.enter_context(tempfile.TemporaryDirectory(prefix="rpl-demo-"))
         # The variable wins over PATH and configuration, so that nothing else can run in its place.
         held.enter_context(_variable("RPL_ROCPROFV3", str(_install_standin(Path(folder)))))
-        application = Path(__file__).with_name("demo_application.py")
+        application = Path(__file__).with_name("application.py")
         words = ["--device", "gfx942", "--runs", str(runs), "--roofline", "--focus-critical"]
         code = _profile(context, [*words, "-o", str(directory), "--", sys.executable, str(application)])
     if output is None:
@@ -89,7 +80,7 @@ def _install_standin(folder: Path) -> Path:
     import tarfile
     from importlib.resources import files
 
-    packed = files(__package__) / "demo_recording.tar.xz"
+    packed = files(__package__) / "recording.tar.xz"
     with packed.open("rb") as stream, tarfile.open(fileobj=stream, mode="r:xz") as archive:
         for member in archive:
             content = archive.extractfile(member)

@@ -1,0 +1,129 @@
+"""``rpl demo``: rpl's whole job with nothing but what is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rpl_core.cli.session import session_of
+from rpl_emu.demo.recorded import RECORDED_RUNS
+
+#: Programs that were built when the wheel was made (tools/build_demo_programs.py); a checkout has none.
+PROGRAMS = "programs.tar.xz"
+_NEXT = """\
+Nothing of it was measured on a GPU: times are modelled bounds, and say so.
+
+Look again:       rpl report {run}; rpl explain --run {run}
+The report:       {folder}/report.html
+More programs:    rpl emu run -- {folder}/programs/gemm; their sources lie beside them
+
+Now your own program
+Without a GPU:    rpl profile --device gfx942-emu --roofline -- ./your_app args
+On hardware:      rpl profile --device gfx942 --roofline -- ./your_app args"""
+
+
+@click.command("demo")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for the results.")
+@click.option("--recorded", is_flag=True, help="The recording of a synthetic application, in any case.")
+@click.option(
+    "--runs",
+    type=click.IntRange(1, RECORDED_RUNS),
+    default=3,
+    show_default=True,
+    help="Timing runs of the recorded application.",
+)
+@click.pass_context
+def demo(context: click.Context, output: Path | None, runs: int, *, recorded: bool) -> int:
+    """Show rpl's whole job without a GPU, a compiler or a program of yours.
+
+    On the emulated device a program is profiled, its dominant kernel isolated and replayed, and two
+    candidates of another kernel are compared. It needs the wheels of rpl-emu and rpl-gfx942, and ROCm's
+    runtime (rpl emu get-runtime). Without them, or with --recorded, a recording of a synthetic application
+    is profiled.
+
+    \b
+    rpl demo -o demo
+    rpl demo --recorded -o demo-run
+    rpl report demo-run --format html -o demo.html
+    """
+    from rpl_core.errors import MissingError
+    from rpl_emu.demo.recorded import profile_recording
+
+    if not recorded:
+        try:
+            return _emulated(context, output)
+        except MissingError as error:
+            session_of(context).output.note(f"a recorded application only: {error.one_line()}")
+    return profile_recording(context, output, runs)
+
+
+def _emulated(context: click.Context, output: Path | None) -> int:
+    """Raises MissingError before anything is written where something is not here."""
+    import os
+    import shlex
+    import shutil
+    import tempfile
+
+    from rpl_core.run_directory.manifest import claim_path, make_empty, point_latest
+    from rpl_emu.demo.steps import PROGRAM, Steps, compare_candidates, emulated
+    from rpl_emu.native_program import call
+    from rpl_emu.programs.software_gpu import find_runtime, launcher_words
+
+    session = session_of(context)
+    with tempfile.TemporaryDirectory(prefix="rpl-demo-") as unpacked:
+        _unpack_programs(Path(unpacked))
+        _require_device()
+        call(["doctor"], seconds=30)
+        launcher = launcher_words(find_runtime((str(Path(unpacked, PROGRAM)),), None))
+        if output is None:
+            folder = claim_path(Path(session.setting("runs-directory")), ("demo",))
+        else:
+            make_empty(output)
+            folder = output
+        shutil.copytree(unpacked, folder / "programs")
+    steps = Steps(5, session.output.line, {**os.environ, "RPL_REPLAY_LAUNCHER": shlex.join(launcher)})
+    programs = (folder / "programs").absolute()
+
+    def optimize() -> None:
+        compare_candidates(steps, folder, programs)
+
+    emulated(steps, folder, programs / PROGRAM, "compare two candidates of another kernel, smooth", optimize)
+    if output is None:
+        point_latest(folder / PROGRAM)
+    session.output.line(f"{steps.all_s:.0f} s in all.")
+    session.output.line(_NEXT.format(folder=folder, run=folder / PROGRAM))
+    return 0
+
+
+def _unpack_programs(folder: Path) -> None:
+    import tarfile
+    from importlib.resources import files
+
+    from rpl_core.errors import MissingError
+
+    packed = files(__package__) / PROGRAMS
+    if not packed.is_file():
+        raise MissingError(
+            "this installation of rpl-emu holds no programs that were built before",
+            next_step="install its wheel as make dist makes it, or in a checkout: make demo",
+        )
+    with packed.open("rb") as stream, tarfile.open(fileobj=stream, mode="r:xz") as archive:
+        for member in archive:
+            content = archive.extractfile(member)
+            assert content is not None
+            path = folder / member.name
+            path.write_bytes(content.read())
+            path.chmod(member.mode)
+
+
+def _require_device() -> None:
+    from rpl_core.errors import MissingError
+    from rpl_emu.programs.software_gpu import emulated_device
+
+    try:
+        emulated_device()
+    except ModuleNotFoundError:
+        raise MissingError(
+            "the emulated device is not here", next_step="pip install 'rpl-emu[profile]'"
+        ) from None
