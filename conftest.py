@@ -5,8 +5,12 @@ The fixtures come from rpl_testkit.pytest_plugin, which pytest finds by rpl-test
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
+import sqlite3
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -23,10 +27,17 @@ providers._get_local_constants = providers.Constants
 
 def pytest_sessionstart() -> None:
     """Started by `nohup` or in the background, signals that tests send to themselves would be ignored."""
+    gc.disable()  # until all tests are collected: nothing of them is garbage
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
         if signal.getsignal(number) is signal.SIG_IGN:
             default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
             signal.signal(number, default)
+
+
+def pytest_collection_finish() -> None:
+    """Else each full collection walks over the objects of eight thousand tests: a quarter of all time."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -40,4 +51,21 @@ def no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterato
         # Each of the many plugins that tests install would be imported in a child first.
         environment.setenv("RPL_IMPORT_LIMIT_S", "0")
         environment.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("settings")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """No test looks at a disk after a power failure, and some thousands of syncs take a minute."""
+    connect = sqlite3.connect
+
+    def connect_unsynced(database: Any, *arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(database, *arguments, **options)
+        if not options.get("uri"):  # those only read
+            connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _descriptor: None)
+        patch.setattr(sqlite3, "connect", connect_unsynced)
         yield

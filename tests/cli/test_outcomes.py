@@ -89,6 +89,7 @@ def test_time_limit_in_a_later_run_keeps_the_first(
     assert outcome.json()["stability"]["runs"] == 1
 
 
+@pytest.mark.long
 def test_time_limit_in_a_counter_pass_keeps_the_times(profiled, latest):
     environment = {"RPL_STANDIN_MISBEHAVE": "hang:counters"}  # the timing run needs a part of a second
     outcome = profiled("--roofline", "--time-limit", "3", "./kernel_binary", env=environment).assert_exit(124)

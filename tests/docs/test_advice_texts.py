@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -36,6 +37,7 @@ _OF_OTHERS = re.compile(
 )
 
 
+@cache
 def _texts() -> list[tuple[str, str]]:
     """``(file:line, text)`` of every literal that is given as a next step or remedy."""
     found = []
@@ -64,7 +66,6 @@ def _literals(node: ast.expr) -> list[str]:
     return []
 
 
-TEXTS = _texts()
 _GLOBAL = {name for parameter in rpl.params for name in parameter.opts}
 
 
@@ -102,13 +103,13 @@ def _commands(text: str) -> list[list[str]]:
 
 
 def test_there_is_advice_to_walk():
-    assert len(TEXTS) > 300
-    assert sum(bool(_commands(text)) for _, text in TEXTS) > 40
+    assert len(_texts()) > 300
+    assert sum(bool(_commands(text)) for _, text in _texts()) > 40
 
 
 def test_every_command_and_its_options_exist(options):
     wrong = []
-    for place, text in TEXTS:
+    for place, text in _texts():
         for words in _commands(text):
             named: tuple[str, ...] = ()
             for word in words:
@@ -127,7 +128,7 @@ def test_every_command_and_its_options_exist(options):
 def test_every_option_exists(options):
     wrong = [
         f"{place}: {option}"
-        for place, text in TEXTS
+        for place, text in _texts()
         for option in _OPTION.findall(_OF_OTHERS.sub("", text))
         if option not in options[()]
     ]
@@ -138,7 +139,7 @@ def test_every_device_and_package_exists(host):
     models = [c.value for c in host.catalog.devices().contributions]
     devices = {name.lower() for model in models for name in (model.name, model.architecture)}
     wrong = []
-    for place, text in TEXTS:
+    for place, text in _texts():
         named = re.findall(r"--device[ =]([\w.-]+)", text)
         strange = [name for name in named if name.lower() not in devices | {"name", "and", "or", "is", "out"}]
         wrong += [f"{place}: device {name}" for name in strange]
@@ -153,7 +154,7 @@ def test_texts_of_pages_of_the_documentation_exist():
     pages = {
         p.relative_to(ROOT / "docs").with_suffix("").as_posix().lower() for p in ROOT.glob("docs/**/*.md")
     }
-    named = [(place, name) for place, text in TEXTS for name in re.findall(r"`rpl docs ([\w/-]+)`", text)]
+    named = [(place, name) for place, text in _texts() for name in re.findall(r"`rpl docs ([\w/-]+)`", text)]
     missing = [
         (place, name)
         for place, name in named

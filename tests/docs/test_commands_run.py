@@ -23,7 +23,9 @@ def folder(tmp_path: Path, rpl_standin_rocprofv3: Path) -> Path:
     return app.parent
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", ["README.md", pytest.param("docs/USER_GUIDE.md", marks=pytest.mark.long), "docs/report.md"]
+)
 def test_marked_commands_run(documentation, page, folder, rpl_cli):
     ran = 0
     for block in documentation.blocks(documentation.page(page)):

@@ -103,14 +103,6 @@ def test_patience_ends_it_and_nothing_left_ends_it_too(loop) -> None:
     loop.verify()
 
 
-def test_a_proposer_with_nothing_left(loop) -> None:
-    loop.script("does not build")
-    loop(*loop.CHECKED).assert_exit(1)
-    assert loop.document()["termination_reason"] == "candidates_exhausted"
-    (candidate,) = loop.document()["candidates"]
-    assert candidate["judgement"]["verdict"] == "rejected"
-
-
 @pytest.mark.long
 def test_the_own_proposer_finds_the_unrolled_loop_and_then_its_better_factor(loop) -> None:
     """Unrolling by 4 helps in the model, by 8 more; every factor is tried, after the accepted one too."""

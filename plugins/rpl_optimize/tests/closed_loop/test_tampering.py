@@ -30,11 +30,8 @@ pytestmark = pytest.mark.clang
 
 
 @pytest.fixture(scope="module")
-def finished(module_loop) -> Path:
-    """A session with a candidate that was rejected and one that was accepted."""
-    module_loop.script("wrong results", "faster")
-    module_loop("--no-traffic-gate", "--max-iters", "2", *module_loop.CHECKED).assert_ok()
-    return module_loop.root
+def finished(accepted_loop) -> Path:
+    return accepted_loop.root
 
 
 @pytest.fixture(scope="module")

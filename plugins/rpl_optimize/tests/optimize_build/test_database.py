@@ -44,6 +44,7 @@ def test_other_files_are_compiled_once(hipcc, project, build_ok):
 
 
 @pytest.mark.long
+@pytest.mark.long
 def test_an_object_with_the_main_of_another_program_is_left_out(hipcc, project, build_ok, built):
     for name in ("test.cpp", "bench.cpp"):
         (project.root / "src" / name).write_text("int main() { return 9; }\n")

@@ -67,6 +67,7 @@ def test_a_second_build_that_fails_is_said_so(hipcc, project, tmp_path, monkeypa
 
 
 @pytest.mark.long
+@pytest.mark.long
 def test_a_database_and_a_project_build_reproducibly_too(hipcc, project, tmp_path, rpl_require):
     rpl_require("make")
     database = project.write_database(tmp_path / "db" / "compile_commands.json")

@@ -32,6 +32,7 @@ status = subprocess.call(application)
 def database(path, dispatched):
     with sqlite3.connect(path) as connection:
         connection.executescript(
+            "PRAGMA synchronous = OFF;"
             "CREATE TABLE rocpd_kernel_dispatch_1 (id INTEGER);"
             "CREATE VIEW rocpd_kernel_dispatch AS SELECT * FROM rocpd_kernel_dispatch_1;"
             "CREATE TABLE rocpd_pmc_event (id INTEGER);"
