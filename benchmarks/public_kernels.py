@@ -6,7 +6,8 @@
 Every kernel's candidates are judged by the compiler and options behind ``--``, then compiled for the GPU and
 compared with the original; nothing is run. ``--kernels`` is a table of repository, commit, file and kernel
 with a line of names; the repositories lie in ``--folder`` by their last names. Without it all kernels below
-``--folder`` count. ``{repository}`` in an option stands for the folder of the repository.
+``--folder`` count. In an option ``{repository}`` stands for the folder of the repository, ``{folder}`` for
+that of the source.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import argparse
 import fnmatch
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rpl_codeobject.comparing import LaunchAssumption
@@ -147,6 +148,12 @@ def _general(reason: str) -> str:
     return " ".join(word for word in reason.split() if not any(c.isdigit() or c in "_'`" for c in word))
 
 
+def _filled(word: str, folders: Mapping[str, str]) -> str:
+    for name, folder in folders.items():
+        word = word.replace(name, folder)
+    return word
+
+
 def _listed(kernels: Path, folder: Path) -> Iterator[tuple[Path, Path, str]]:
     """Folder of the repository, file and kernel of each line."""
     lines = kernels.read_text(encoding="utf-8").splitlines()
@@ -184,7 +191,8 @@ def main() -> int:
     )
     for place, path, kernel in kernels:
         if judged is None or judged.path != path.resolve():
-            options = [word.replace("{repository}", str(place)) for word in words]
+            folders = {"{repository}": str(place), "{folder}": str(path.parent)}
+            options = [_filled(word, folders) for word in words]
             judged = Judged(path, options, given.folder.resolve(), architecture)
         outcome = judged.outcome(kernel, transformations, str(path.relative_to(given.folder)))
         outcomes.append(outcome)

@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from rpl_core.errors import RplError
 
 
-def write_atomic(path: Path, content: str | bytes, *, mode: int | None = None, named: bool = False) -> None:
+def write_atomic(
+    path: Path, content: str | bytes, *, mode: int | None = None, named: bool = False, synced: bool = True
+) -> None:
     """Write ``content`` to a temporary file beside ``path``, sync it and rename it over ``path``.
 
     ``mode`` are its permissions; else those of the file that it replaces, or of any new file. With ``named``
     the user named this very file: links are followed, and pipes written to; else they are an error. Nothing
     is ever written to a device: a disk would be lost. Raises ``OSError`` (such as ENOSPC) with ``path`` as
-    its file name; the old file is then intact.
+    its file name; the old file is then intact. What can be made again need not be ``synced``: a power cut
+    may then leave a file of other content, such as none, and nobody waits for the disk.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
     try:
@@ -39,7 +42,7 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int | None = None, n
             what = "There is a device" if device else "There is something that is no regular file"
             raise FileExistsError(errno.EEXIST, what)
         if regular:
-            _replace(path.resolve() if named else path, data, mode, status)
+            _replace(path.resolve() if named else path, data, mode, status, synced=synced)
         else:
             with os.fdopen(os.open(path, os.O_WRONLY), "wb") as stream:
                 stream.write(data)
@@ -47,13 +50,16 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int | None = None, n
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def _replace(path: Path, data: bytes, mode: int | None, status: os.stat_result | None) -> None:
+def _replace(
+    path: Path, data: bytes, mode: int | None, status: os.stat_result | None, *, synced: bool
+) -> None:
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".rpl-", suffix=".tmp")
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
             stream.flush()
-            os.fsync(descriptor)
+            if synced:
+                os.fsync(descriptor)
             if status is not None:
                 with contextlib.suppress(PermissionError):  # a file of somebody else becomes ours
                     os.fchown(descriptor, status.st_uid, status.st_gid)
@@ -214,9 +220,10 @@ _BLOCK_BYTES = 1 << 20
 def sha256_of(path: Path) -> str:
     """The hash in hexadecimal; the file is read in blocks."""
     digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(_BLOCK_BYTES):
-            digest.update(block)
+    block = memoryview(bytearray(_BLOCK_BYTES))
+    with path.open("rb", buffering=0) as stream:
+        while count := stream.readinto(block):
+            digest.update(block[:count])
     return digest.hexdigest()
 
 

@@ -42,6 +42,15 @@ class Reader(ABC):
         Looks at headers only (bounded reads), never raises for unknown content, and opens read-only.
         """
 
+    def stands_alone(self, path: Path) -> bool:
+        """Whether the file is a part by itself, whatever lies beside it; by default nobody knows.
+
+        By its name and first bytes: thousands of ranks are told apart so, and claimed one by one, each by
+        the worker that reads it.
+        """
+        del path
+        return False
+
     def parts(self, inputs: InputSet) -> tuple[InputSet, ...]:
         """What of a claimed set can be read by itself, such as the file of each process; by default all.
 

@@ -100,6 +100,19 @@ def test_ranks_of_a_folder_are_one_run(tmp_path, rpl_cli):
     assert len(profile["ranks"]["ranks"]) == 2
 
 
+def test_every_file_is_a_rank_of_a_job_and_a_damaged_one_costs_itself(tmp_path, rpl_cli):
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    whole = [training(rank).write(folder / f"r{rank}.json") for rank in range(3)]
+    whole[2].write_bytes(whole[2].read_bytes()[:-200])
+    job = rpl_cli("ranks", folder, "--json").assert_ok().json()["job"]
+    assert [(rank["recording"], rank["process"]) for rank in job["by_rank"]] == [
+        ("r0.json", 100),
+        ("r1.json", 101),
+    ]
+    assert [one["recording"] for one in job["missing"]] == ["r2.json"]
+
+
 def test_ranks_that_are_not_told_are_the_users_word(tmp_path, rpl_cli):
     folder = tmp_path / "traces"
     folder.mkdir()

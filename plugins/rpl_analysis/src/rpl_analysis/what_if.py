@@ -17,7 +17,7 @@ from rpl_analysis.execution_graph.dependencies.graph_launches import link_lanes
 from rpl_analysis.execution_graph.graph.nodes import work_nodes
 from rpl_analysis.execution_graph.results.confidence import other_lengths
 from rpl_analysis.execution_graph.results.domain import graph_of, machine_domains, path_length
-from rpl_analysis.execution_graph.results.unknown_order import LaneOrder, gain_range, order_is_known
+from rpl_analysis.execution_graph.results.unknown_order import ChangedWork, LaneOrder, order_is_known
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 
@@ -132,7 +132,8 @@ class ReplayedRun:
         path = None
         if self._order.certain:
             path = path_length(self._graph, self._changed(weigh(self._graph, "exec_only"), changes))
-        gain = gain_range(work, np.arange(len(work)), saved, recorded_ns, path)
+        rows = np.flatnonzero(saved)
+        gain = ChangedWork.of(work, rows).gain_range(saved[rows], recorded_ns, path)
         left = recorded_ns - gain.least_ns
         return Answer(changes, left, gain.least_ns, recorded_ns / left if left else None, gain.most_ns)
 

@@ -395,6 +395,21 @@ def test_a_damaged_rank_costs_itself_and_a_missing_one_is_named(recordings, rpl_
     assert again.stdout == first.stdout
     assert "0 recordings read" in again.stderr
     assert "number 3" in again.stderr
+    named = rpl_cli("ranks", *folder.iterdir(), "-o", tmp_path / "two", "--jobs", "2", "--json").assert_ok()
+    assert named.stdout == first.stdout
+
+
+def test_a_rank_that_lies_there_twice_counts_once(recordings, rpl_cli, tmp_path):
+    folder = tmp_path / "recordings"
+    shutil.copytree(recordings, folder)
+    once = rpl_cli("ranks", folder, "-o", tmp_path / "out", "--json").assert_ok().json()["job"]
+    shutil.copy(folder / "rank_00002.db", folder / "rank_00008.db")
+    for read in ("1 recording read, 8 summed up", "0 recordings read, 9 summed up"):
+        twice = rpl_cli("ranks", folder, "-o", tmp_path / "out", "--json").assert_ok()
+        assert read in twice.stderr
+        assert "rank_00008.db is missing: it repeats rank_00002.db" in twice.stderr
+        job = twice.json()["job"]
+        assert {**job, "missing": []} == once
 
 
 def test_a_folder_of_something_else_is_refused(recordings, rpl_cli, tmp_path):

@@ -63,6 +63,7 @@ class TuningProposer(Proposer):
 
     name = "tune"
     summary = "Search constants of the source and launches that follow them (--tune), and propose the best."
+    asked_by = (TUNE,)
 
     _found: dict[tuple[Path | None, str], _Found | None] = attrs.field(factory=dict, init=False)
 
@@ -292,7 +293,7 @@ def _candidate(request: ProposalRequest, kernel: str, values: Mapping[str, int])
     places = {} if isinstance(known, str) else {one.name: one for one in known if one.refused is None}
     if not values.keys() <= places.keys():
         return None
-    edits = tuple(Edit(places[name].begin, places[name].end, b"%d" % value) for name, value in values.items())
+    edits = tuple(Edit(*place) for name, value in values.items() for place in places[name].written(value))
     summary = _summary(values)
     return EditCandidate(
         id=summary.replace(" ", "-").replace(",", ""),

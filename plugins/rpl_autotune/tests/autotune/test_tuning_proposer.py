@@ -187,3 +187,17 @@ def test_a_strategy_that_repeats_itself_is_named(bench):
         TuningProposer().propose(bench.request(tune_strategy="stubborn"))
     with pytest.raises(MissingError, match="unknown strategy"):
         TuningProposer().propose(bench.request(tune_strategy="missing"))
+
+
+def test_a_proposer_that_does_not_search_refuses_the_option(rpl_cli, tmp_path) -> None:
+    """Nobody measures for an hour and then finds that --tune did nothing."""
+    (tmp_path / "k.hip").write_text("__global__ void k() {}")
+    (tmp_path / "app").symlink_to("/bin/true")
+    words = ("optimize", "--auto-approve", "--tune", "k.hip", "./app")
+    outcome = rpl_cli(*words[:2], "--proposer", "deterministic", *words[2:], cwd=tmp_path)
+    assert outcome.exit_code == 64
+    (line,) = [line for line in outcome.stderr.splitlines() if line.startswith("rpl: ")]
+    assert "--tune asks for the proposer tune, and --proposer deterministic asks no other" in line
+    for proposer in ("ranked", "tune"):
+        outcome = rpl_cli(*words[:2], "--proposer", proposer, *words[2:], cwd=tmp_path)
+        assert "asks for the proposer" not in outcome.stderr

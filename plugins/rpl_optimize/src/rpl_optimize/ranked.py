@@ -49,6 +49,7 @@ class RankedProposer(Proposer):
 
     def __init__(self, transformations: tuple[InstalledTransformation, ...] | None = None) -> None:
         self._transformations = transformations
+        self.asks_others = transformations is None
         self._told: set[tuple[Path | None, str]] = set()
         self._screenings: dict[tuple[int, str], Screening] = {}
         #: Who proposed what is under way, by the candidate's id.

@@ -213,3 +213,138 @@ def test_another_file_that_launches_by_the_same_name(reading, front_end):
     (front_end.source.parent / "other.cpp").write_bytes(b"#define N 128\nvoid k(float*, int);\n")
     (one,) = reading(text).constants("k")
     assert "other.cpp" in str(one.refused)
+
+
+# Block sizes without a name.
+
+UNNAMED = """#include <hip/hip_runtime.h>
+extern "C" int printf(const char*, ...);
+constexpr int ceil_div(int a, int b) {{ return (a + b - 1) / b; }}
+constexpr int larger(int a, int b) {{ return a > b ? a : b; }}
+{top}
+__global__ {bounds} void k(float* p, int n) {{
+  const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+  {inside}
+  if (i < n) p[j * n + i] += 1.0f;  // 128 of them
+}}
+int main(int argc, char** argv) {{
+  float* p = nullptr;
+  (void)argv;
+  {body}
+}}
+"""
+
+
+def _unnamed(reading, body: str, *, bounds: str = "", top: str = "", inside: str = ""):
+    text = UNNAMED.format(body=body, bounds=bounds, top=top, inside=inside).encode()
+    one = reading(text)
+    found = one.constants("k")
+    assert isinstance(found, tuple), found
+    return one, {constant.name: constant for constant in found}
+
+
+@pytest.mark.parametrize(
+    ("body", "bounds", "sizes", "places"),
+    [
+        ("k<<<(argc + 127) / 128, 128>>>(p, argc);", "__launch_bounds__(128)", {"block.x": 128}, 4),
+        pytest.param(
+            "const dim3 block(32, 8); dim3 grid((argc + 31) / 32, ceil_div(argc, 8)); "
+            "k<<<grid, block>>>(p, argc);",
+            "",
+            {"block.x": 32, "block.y": 8},
+            3,
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "int threads = 128; int blocks = argc / threads + (argc % threads ? 1 : 0); "
+            "k<<<blocks, threads>>>(p, argc);",
+            "",
+            {"block.x": 128},
+            1,
+            marks=pytest.mark.long,
+        ),
+    ],
+)
+def test_a_block_size_that_the_launch_says_as_a_number(reading, body, bounds, sizes, places):
+    one, found = _unnamed(reading, body, bounds=bounds)
+    assert {name: (c.value, c.refused, c.changes_launches) for name, c in found.items()} == {
+        name: (value, None, True) for name, value in sizes.items()
+    }
+    block = found["block.x"]
+    assert len(block.written(64)) == places
+    after = one.text
+    for begin, end, digits in sorted(block.written(64), reverse=True):
+        after = after[:begin] + digits + after[end:]
+    assert b"// 128 of them" in after  # a comment is nobody's number
+    judged = judge_constants(Original(one.front_end, one.text), one.text, after, _tuned("block.x", 64), "k")
+    assert judged.refused is None
+    assert judged.workgroup == 64 * sizes.get("block.y", 1)
+    # One number is left behind.
+    begin, end, digits = block.written(64)[0]
+    half = one.text[:begin] + digits + one.text[end:]
+    if places > 1:
+        judged = judge_constants(
+            Original(one.front_end, one.text), one.text, half, _tuned("block.x", 64), "k"
+        )
+        assert "more than the declared values" in str(judged.refused)
+
+
+def _tuned(name: str, value: int) -> TunedConstants:
+    return TunedConstants(((name, value),))
+
+
+GRID = "k<<<(argc + 127) / 128, 128>>>(p, argc);"
+NOT_FOLLOWED = "not proven to follow its block"
+UNNAMED_QUICK = (
+    ({"body": "k<<<80, 128>>>(p, argc);"}, NOT_FOLLOWED),
+    ({"body": "k<<<128, 128>>>(p, argc);"}, NOT_FOLLOWED),
+    ({"body": GRID, "inside": "__shared__ float t[128]; t[threadIdx.x] = 0;"}, "k says the number, too"),
+    ({"body": f"{GRID} for (int i = 0; i < 128; ++i) p = p + i;"}, "else than a launch"),
+)
+UNNAMED_LONG = (
+    ({"body": "k<<<argc * 128 / 128, 128>>>(p, argc);"}, NOT_FOLLOWED),
+    ({"body": "k<<<larger(argc, 128), 128>>>(p, argc);"}, NOT_FOLLOWED),
+    ({"body": "k<<<(128 + 127) / 128, 128>>>(p, argc);"}, NOT_FOLLOWED),
+    ({"body": "k<<<argc % 128, 128>>>(p, argc);"}, NOT_FOLLOWED),
+    ({"body": "k<<<argc / 128 + argc % 128, 128>>>(p, argc);"}, NOT_FOLLOWED),
+    ({"body": "k<<<(argc + 127) / 128, 64>>>(p, argc);"}, "does not say it|" + NOT_FOLLOWED),
+    ({"body": GRID + " k<<<argc, 128>>>(p, argc);"}, NOT_FOLLOWED),
+    ({"body": GRID, "inside": "if (n == 127) return;"}, "k says the number, too"),
+    ({"body": GRID, "top": "constexpr int BINS = 128;", "inside": "p += BINS;"}, "k says the number, too"),
+    ({"body": GRID, "top": "__device__ float room[128];", "inside": "p = room;"}, "k says the number, too"),
+    ({"body": GRID, "top": "struct S { float of[128]; };"}, "a type depends on it"),
+    ({"body": GRID, "top": "__global__ void other(float* p) { p[0] = 128; }"}, "other says the number, too"),
+    ({"body": "k<<<(argc + 127) / 128, 128>>>(p, 128);"}, "a kernel gets it as an argument"),
+    ({"body": f'{GRID} printf("%d", 128);'}, "hands it to a function"),
+    ({"body": f"{GRID} float kept[128]; p = kept;"}, "of a size that depends on it"),
+    ({"body": f"{GRID} float kept[0x80]; p = kept;"}, "says it as 0x80"),
+    ({"body": f"{GRID} argc = int(argc * 128.0f);"}, "says it as 128.0f"),
+    ({"body": f"{GRID} argc = 0200;"}, "says it as 0200"),
+    ({"body": GRID, "top": "#if 128 > 64\n#define M 1\n#endif"}, "the directive in line"),
+    ({"body": f'{GRID} printf(R"(128 " )");'}, "a raw string"),
+    ({"body": f"int t = 128; {GRID} t += argc; k<<<argc / t, t>>>(p, t);"}, "else than a launch|gets it"),
+)
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [*UNNAMED_QUICK, *(pytest.param(*one, marks=pytest.mark.long) for one in UNNAMED_LONG)],
+)
+def test_a_number_that_means_more_than_a_launch_refuses(reading, parts, reason):
+    _, found = _unnamed(reading, **parts)
+    for one in (one for name, one in found.items() if "." in name):
+        assert one.refused is not None, one
+        assert any(part in one.refused for part in reason.split("|")), one.refused
+        assert one.line > 1
+    assert found or "does not say it" in reason
+
+
+@pytest.mark.long
+def test_an_array_whose_extent_is_left_behind_refuses(reading):
+    """The tree has no number for it."""
+    body = "__shared__ float part[N];"
+    for text in (PROGRAM, PROGRAM.replace(body, body.replace("N", "128"))):
+        made = text.format(definition="#define N 128", top="", body=LAUNCH).encode()
+        (one,) = reading(made).constants("k")
+        assert (one.refused is None) == (text is PROGRAM), one.refused
+    assert "the source also says 128" in str(one.refused)

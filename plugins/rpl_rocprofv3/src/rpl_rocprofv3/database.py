@@ -20,7 +20,7 @@ import sqlite3
 import stat
 import sys
 import tempfile
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ from rpl_rocprofv3.readers.gzip_limits import hollow, stored_bytes, unpack
 from rpl_rocprofv3.readers.sqlite.tables import header_problem, plain_schema, quoted, read_header
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rpl_rocprofv3.readers.sqlite.tables import PlainSchema
 
@@ -67,10 +67,14 @@ class Database:
 def open_database(path: Path) -> Iterator[Database]:
     """Open ``path`` (``.gz`` allowed) read-only. Raises ``BadDataError``; SQLite errors become one too."""
     budget = _Budget(path)
-    with tempfile.TemporaryDirectory(prefix="rpl-read-") as folder:
+    with ExitStack() as stack:
+
+        def folder() -> Path:  # of the few files that need one: to remove it took most of opening a file
+            return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rpl-read-")))
+
         try:
             before = _state(path)
-            file = _readable_file(path, Path(folder), budget)
+            file = _readable_file(path, folder, budget)
             with closing(_connected(file, budget)) as connection:
                 connection.execute("PRAGMA query_only = ON")
                 connection.set_authorizer(_Allowed(plain_schema(connection), budget))
@@ -216,16 +220,16 @@ class _Budget:
         )
 
 
-def _readable_file(path: Path, folder: Path, budget: _Budget) -> Path:
-    """The file to open: the original where that leaves no trace, else a private copy."""
+def _readable_file(path: Path, folder: Callable[[], Path], budget: _Budget) -> Path:
+    """The file to open: the original where that leaves no trace, else a private copy in a new ``folder``."""
     if path.suffix == ".gz":
-        file = folder / path.stem
+        file = folder() / path.stem
         unpack(path, file)
         _refuse_broken(path, file)
         return file
     _refuse_broken(path, path)
     pending = [c for c in (path.with_name(path.name + s) for s in _COMPANIONS) if _holds_changes(c)]
-    return _settled_copy(path, pending, folder, budget) if pending else path
+    return _settled_copy(path, pending, folder(), budget) if pending else path
 
 
 def _holds_changes(companion: Path) -> bool:

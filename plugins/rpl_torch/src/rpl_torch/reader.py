@@ -6,6 +6,8 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+import attrs
+
 from rpl_core.errors import BadDataError, ForeignFileError, MissingError
 from rpl_core.files import open_regular
 from rpl_core.interfaces.reader import InputSet, Reader
@@ -65,6 +67,12 @@ class TorchReader(Reader):
             for _, candidates in sorted(folders.items())
             for run in _runs(candidates)
         ]
+
+    def stands_alone(self, path: Path) -> bool:
+        return _candidate(path) is not None
+
+    def parts(self, inputs: InputSet) -> tuple[InputSet, ...]:
+        return tuple(attrs.evolve(inputs, paths=(path,)) for path in inputs.paths)
 
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
         # The decoder is imported only when a file is read.

@@ -28,6 +28,7 @@ BANK_CONFLICT_RULE = Rule(
     explanation="Accesses to shared memory wait for banks that other lanes use.",
 )
 _MEMORY = frozenset(("memory_bandwidth_bound", "latency_bound"))
+_FEW_INSTRUCTIONS = frozenset(("latency_bound",))
 
 
 @frozen
@@ -81,6 +82,12 @@ def vector_load_evidence(facts: KernelFacts) -> Evidence:
 def streaming_evidence(facts: KernelFacts) -> Evidence:
     """Results that nobody reads again soon need no place in the caches of a kernel that waits for memory."""
     return _evidence(facts, _waits_for_memory(facts), "bottleneck")
+
+
+def coarsening_evidence(facts: KernelFacts) -> Evidence:
+    """Arguments and indices come once for several blocks, which helps a kernel that waits for them."""
+    part = None if facts.bottleneck is None else float(facts.bottleneck in _FEW_INSTRUCTIONS)
+    return _evidence(facts, part, "bottleneck")
 
 
 def padding_evidence(facts: KernelFacts) -> Evidence:

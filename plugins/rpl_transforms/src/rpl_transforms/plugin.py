@@ -21,6 +21,7 @@ RPL_SETTINGS = (_DISTINCT,)
 
 @hookimpl
 def rpl_transformations(config: Mapping[str, Any]) -> tuple[Transformation, ...]:
+    from rpl_transforms.coarsening import Coarsening, WideElements
     from rpl_transforms.lds_padding import LdsPadding
     from rpl_transforms.nontemporal import NontemporalStores
     from rpl_transforms.promises import Restrict, ThreadsPerBlock
@@ -29,7 +30,15 @@ def rpl_transformations(config: Mapping[str, Any]) -> tuple[Transformation, ...]
 
     distinct = config.get(_DISTINCT.name)
     promises = (ThreadsPerBlock(), Restrict(kernels_of(distinct)))
-    return (Unroll(), *promises, VectorLoads(), LdsPadding(), NontemporalStores())
+    return (
+        Unroll(),
+        *promises,
+        VectorLoads(),
+        LdsPadding(),
+        NontemporalStores(),
+        WideElements(),
+        Coarsening(),
+    )
 
 
 @hookimpl

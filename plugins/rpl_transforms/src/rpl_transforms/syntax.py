@@ -71,6 +71,14 @@ def first_error(node: Node) -> Node | None:
     return next((n for n in walk(node) if n.is_error or n.is_missing), node)
 
 
+_BLANK = re.compile(r'("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')|//[^\n]*|/\*.*?\*/|\\\r?\n|\s+', re.DOTALL)
+
+
+def one_line(text: bytes) -> str:
+    """A part of a source without comments, on one line."""
+    return _BLANK.sub(lambda found: found[1] or " ", text.decode("utf-8", "replace")).strip()
+
+
 # Macros that a source file defines, by their replacement texts.
 
 _WORD = re.compile(r"[A-Za-z_]\w*")

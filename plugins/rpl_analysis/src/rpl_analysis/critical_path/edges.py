@@ -29,6 +29,7 @@ __all__ = ["PositionEdges", "SettledTimes", "drop_implied", "settle"]
 _MOST_ROUNDS = 8
 #: Keys of pairs of segments and a target must stay inside int64.
 _MOST_KEYS = 2**62
+_MOST_UINT16 = 0xFFFF
 
 
 @frozen(eq=False, kw_only=True)
@@ -90,6 +91,12 @@ def settle(
 
 def _by_target(edges: PositionEdges, pair: IntArray) -> IntArray:
     """Edges by pair of segments, then target; of equal ones the latest source and the longest lag first."""
+    if int(pair.max(initial=0)) <= _MOST_UINT16:
+        # As a rule edges come by target within a segment: so few bits are sorted by counting, in their order.
+        order = np.argsort(pair.astype(np.uint16), kind="stable")
+        target, of_pair = edges.target[order], pair[order]
+        if bool(((target[1:] > target[:-1]) | (of_pair[1:] > of_pair[:-1])).all()):
+            return order
     positions = int(edges.target.max(initial=0)) + 1
     if int(pair.max(initial=0)) * positions < _MOST_KEYS:
         # As a rule no two edges share pair and target: one key then tells, and needs no stable sort.
@@ -110,12 +117,14 @@ def drop_implied(edges: PositionEdges, segment_start: IntArray) -> PositionEdges
     """
     from_segment = np.searchsorted(segment_start, edges.source, side="right") - 1
     to_segment = np.searchsorted(segment_start, edges.target, side="right") - 1
-    order = _by_target(edges, to_segment * segment_start.size + from_segment)
-    edges, from_segment, to_segment = edges.pick(order), from_segment[order], to_segment[order]
+    pair = to_segment * segment_start.size + from_segment
+    order = _by_target(edges, pair)
+    source, pair = edges.source[order], pair[order]
     opens = np.ones(edges.size, dtype=np.bool_)
-    opens[1:] = (from_segment[1:] != from_segment[:-1]) | (to_segment[1:] != to_segment[:-1])
+    np.not_equal(pair[1:], pair[:-1], out=opens[1:])
     # Shifted by one: 0 means that nothing of the source's segment was waited for yet.
-    waited_for = carried_max(edges.source + 1, opens)
-    implied = edges.source + 1 <= waited_for
-    implied |= (from_segment == to_segment) & (edges.source < edges.target)
-    return edges.pick(~implied | (edges.lag_ns > 0))
+    source += 1
+    adds = source > carried_max(source, opens)
+    adds &= ~((from_segment == to_segment) & (edges.source < edges.target))[order]
+    adds |= edges.lag_ns[order] > 0
+    return edges.pick(order if adds.all() else order[adds])

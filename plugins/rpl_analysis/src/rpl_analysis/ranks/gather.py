@@ -17,7 +17,7 @@ import attrs
 from rpl_analysis.contracts.rank_job import MissingRankPart
 from rpl_analysis.hookspecs import COLLECTIVE_RULES
 from rpl_analysis.ranks.summary_file import RecordedFile, SavedSummary, is_of, load_summary, save_summary
-from rpl_core.errors import BadDataError, MissingError, RplError
+from rpl_core.errors import BadDataError, InterruptedRunError, MissingError, RplError
 from rpl_core.ingest.claims import claim_files, require_readable
 from rpl_core.ingest.load import expand, load_recording
 from rpl_core.interfaces.executor import Answer, ExecutorRequest, Task, Workers
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rpl_analysis.ranks.summary import RankSummary
     from rpl_core.cli.session import Session
     from rpl_core.ingest.claims import Claim
-    from rpl_core.interfaces.reader import InputSet
+    from rpl_core.interfaces.reader import InputSet, Reader
 
 __all__ = ["GatherRequest", "Gathered", "gather", "gather_kept", "sum_up"]
 
@@ -121,18 +121,42 @@ def _gathered(
 ) -> Gathered:
     sets = [*sorted(saved), *(files for files, _ in problems)]
     names = dict(zip(sets, _names(sets), strict=True))
+    repeated = _repeated(saved)
     ranks = tuple(
         attrs.evolve(rank, identity=attrs.evolve(rank.identity, recording=names[files]))
-        for files in sorted(saved)
+        for files in sorted(saved.keys() - repeated.keys())
         for rank in saved[files].ranks
     )
     missing = [MissingRankPart(names[files], reason) for files, reason in problems]
+    missing += [
+        MissingRankPart(names[files], f"it repeats {names[other]}: the same processes at the same times")
+        for files, other in repeated.items()
+    ]
     missing += [
         MissingRankPart(names[files], "it launched no kernel") for files in saved if not saved[files].ranks
     ]
     holes = _holes(numbers_in(list(names.values())))
     missing += [MissingRankPart(f"number {hole}", "no recording has this number") for hole in holes]
     return Gathered(ranks, tuple(sorted(missing, key=lambda one: one.recording)), len(saved) - kept, kept)
+
+
+def _repeated(saved: Mapping[_Files, SavedSummary]) -> dict[_Files, _Files]:
+    """Recordings all of whose ranks are in another one: copies, other formats, parts of a merged file.
+
+    No two processes of a GPU begin and end at one nanosecond, with the same work.
+    """
+    owner: dict[tuple[object, ...], _Files] = {}
+    repeated = {}
+    for files in sorted(saved, key=lambda files: (-len(saved[files].ranks), files)):
+        ranks = [
+            (*rank.identity.order()[:3], rank.begin_ns, rank.end_ns, rank.launches, rank.kernel_ns)
+            for rank in saved[files].ranks
+        ]
+        if ranks and owner.keys() >= set(ranks):
+            repeated[files] = owner[ranks[0]]
+        for rank in ranks:
+            owner.setdefault(rank, files)
+    return repeated
 
 
 def numbers_in(names: Sequence[str]) -> list[int]:
@@ -158,19 +182,30 @@ def _find(
 ) -> tuple[list[_Files], list[tuple[_Files, str]]]:
     """What a reader reads together is one recording. What is like the others but unreadable has a reason.
 
-    ``known`` files are summed up already.
+    ``known`` files are summed up already. A file that stands alone is claimed by the worker that reads it.
     """
     readers = session.host.catalog.readers().contributions
-    claims = claim_files(files, readers)
-    if not known:
+    alone = [file for file in files if any(_stands_alone(file, one.value, one.plugin) for one in readers)]
+    claims = claim_files(sorted(set(files) - set(alone)), readers)
+    if not known and not alone:
         require_readable(claims, named, has_readers=bool(readers))
-    found = sorted(part.paths for claim in claims.readable for part in _parts(claim))
+    found = sorted([*((file,) for file in alone), *(p.paths for c in claims.readable for p in _parts(c))])
     suffixes = {path.suffix for one in (known, *found) for path in one}
     refused = [(one.paths, one.refusal or "") for one in claims.refused]
     return found, [
         *refused,
-        *(((path,), "no reader knows it") for path in claims.unknown if path.suffix in suffixes),
+        *(
+            ((path,), "no reader knows it")
+            for path in claims.unknown
+            if path.suffix in suffixes or path in named
+        ),
     ]
+
+
+def _stands_alone(file: Path, reader: Reader, plugin: str) -> bool:
+    with suppress(RplError), plugin_boundary(plugin, f"reader {reader.name!r}"):
+        return reader.stands_alone(file) is True
+    return False  # what a reader can't tell of one file it may know of all
 
 
 def _parts(claim: Claim) -> tuple[InputSet, ...]:
@@ -226,7 +261,7 @@ def _summed_up(
     jobs = request.jobs or _usual_jobs(len(tasks), size)
     if jobs == 1 and request.cluster is None and request.executor is None:
         for number, task in tasks.items():
-            yield recordings[number], _problem_here(task)
+            yield recordings[number], _problem_in(task.function(task.argument, "here"))
         return
     name = request.executor or ("dask" if request.cluster is not None else "local")
     executors = session.host.catalog.executors()
@@ -247,7 +282,7 @@ def _summed_up(
             for answer in answers:
                 if answer.number in left:
                     left.remove(answer.number)
-                    yield recordings[answer.number], answer.error
+                    yield recordings[answer.number], answer.error or _problem_in(answer.text)
 
 
 def _usual_jobs(tasks: int, size: int) -> int:
@@ -263,33 +298,43 @@ def _argument(recording: _Files, store: Path, plugins: Mapping[str, Any]) -> str
     return json.dumps({"files": files, "summary": place, "plugins": plugins})
 
 
-def _problem_here(task: Task) -> str | None:
-    try:
-        task.function(task.argument, "here")
-    except RplError as error:
-        return error.fact
-    return None
+def _problem_in(text: str) -> str | None:
+    problem = json.loads(text)["problem"]
+    return None if problem is None else str(problem)
 
 
 def sum_up(argument: str, _place: str) -> str:
     """The task: read one recording, and write the summary of its ranks to where it was asked for.
 
-    Paths go in and come out; whoever asks sees the same file system. Raises what reading raises.
+    Paths go in, and what is wrong with the recording comes out, the same wherever it is read; whoever asks
+    sees the same file system.
     """
     asked = json.loads(argument)
-    host = _session(*(json.dumps(asked["plugins"][name]) for name in sorted(asked["plugins"]))).host
+    session = _session(*(json.dumps(asked["plugins"][name]) for name in sorted(asked["plugins"])))
     files = [Path(path) for path in asked["files"]]
+    try:
+        saved = _summary_of(files, session)
+        save_summary(Path(asked["summary"]), saved)
+    except InterruptedRunError:
+        raise
+    except RplError as error:
+        return json.dumps({"problem": error.fact.removeprefix(f"{files[0]}: ")})
+    return json.dumps({"problem": None})
+
+
+def _summary_of(files: Sequence[Path], session: Session) -> SavedSummary:
+    catalog = session.host.catalog
     before = [path.stat() for path in files]
-    recording = load_recording(files, host.catalog.readers().contributions, ranks=True)
+    recording = load_recording(files, catalog.readers().contributions, ranks=True)
     if not recording.timing_runs:
-        raise BadDataError(f"{files[0]} holds no times of kernels")
+        raise BadDataError("it holds no times of kernels")
     trace = recording.timing_runs[0]
-    rules = [contribution.value for contribution in host.catalog.of(COLLECTIVE_RULES).contributions]
+    rules = [contribution.value for contribution in catalog.of(COLLECTIVE_RULES).contributions]
     hashes = dict(zip(trace.source.paths, trace.source.sha256, strict=True))
     from rpl_analysis.ranks.summary import summarise
     from rpl_core.files import sha256_of
 
-    saved = SavedSummary(
+    return SavedSummary(
         tuple(
             RecordedFile(
                 str(path), status.st_size, status.st_mtime_ns, hashes.get(str(path)) or sha256_of(path)
@@ -298,8 +343,6 @@ def sum_up(argument: str, _place: str) -> str:
         ),
         summarise(trace, files[0].name, rules),
     )
-    save_summary(Path(asked["summary"]), saved)
-    return json.dumps({"ranks": len(saved.ranks)})
 
 
 @lru_cache(maxsize=1)

@@ -87,7 +87,7 @@ def save_summary(path: Path, saved: SavedSummary) -> None:
         about=np.frombuffer(text, np.uint8),
         columns=np.concatenate([*columns, np.zeros(0, "<i8")]),
     )
-    write_atomic(path, stream.getvalue())
+    write_atomic(path, stream.getvalue(), synced=False)  # a damaged one is made again
 
 
 def _columns(rank: RankSummary) -> tuple[Int64Column, ...]:

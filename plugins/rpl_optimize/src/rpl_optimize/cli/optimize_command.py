@@ -164,12 +164,24 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
 
 def _require_known(session: Session, call: Call, source: Path | None, command: tuple[str, ...]) -> None:
     """Before anything runs: what is misspelt, or could not be measured, needs no run to be refused."""
+    from rpl_core.cli.command_options import option_values
     from rpl_optimize.hookspecs import PROPOSERS
     from rpl_optimize.projects.find_source import find_source
 
     if source is not None:
         find_source(command, source=source)
-    session.host.catalog.of(PROPOSERS).get(call.proposer)
+    proposers = session.host.catalog.of(PROPOSERS)
+    chosen = proposers.get(call.proposer)  # says which there are
+    asked = option_values(session, call.command, call.flags)
+    for one in (contribution.value for contribution in proposers.contributions):
+        deaf = not chosen.asks_others and one.name != chosen.name
+        for option in one.asked_by if deaf else ():
+            if asked[option] != option.default:
+                raise UsageError(
+                    f"--{option.name} asks for the proposer {one.name}, "
+                    f"and --proposer {chosen.name} asks no other",
+                    next_step=f"leave out --proposer or --{option.name}",
+                )
     chosen_metric(session, call.settings(session))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_core.interfaces.options import Options
+from rpl_core.interfaces.options import CommandOption, Options
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource, Transformation
 
@@ -114,12 +114,16 @@ class Proposer(ABC):
     carries. Not for one that asks somebody outside, costs money or wants options of its own.
     ``writes_code``: its candidates are texts of somebody whom nobody trusts, such as a language model. They
     are not built or run without a sandbox, unless the user says so.
+    ``asked_by``: options of ``rpl optimize`` that only this proposer follows. One of them with a proposer
+    that neither is this one nor ``asks_others`` (as ``ranked`` does) is refused, not ignored.
     """
 
     name: str
     summary: str
     joins: bool = True
     writes_code: bool = False
+    asks_others: bool = False
+    asked_by: tuple[CommandOption[Any], ...] = ()
 
     @abstractmethod
     def propose(self, request: ProposalRequest) -> EditCandidate | None:

@@ -19,7 +19,16 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from rpl_optimize.interfaces.transformation import GuardVerdict
 
-__all__ = ["Constant", "Launch", "SourceReading", "Store"]
+__all__ = [
+    "BlockWork",
+    "Constant",
+    "ElementStore",
+    "ElementWork",
+    "Launch",
+    "SourceReading",
+    "Span",
+    "Store",
+]
 
 
 @frozen
@@ -41,11 +50,69 @@ class Store:
 
 
 @frozen
+class Span:
+    """Bytes ``[begin, end)`` of the source."""
+
+    begin: int
+    end: int
+
+    def of(self, text: bytes) -> bytes:
+        return text[self.begin : self.end]
+
+
+@frozen
+class BlockWork:
+    """A kernel whose blocks do their work each for itself.
+
+    ``body`` includes its braces; ``blocks`` are the places of ``blockIdx.x`` in it, ``returns`` those of the
+    word ``return``, none of them inside of a loop.
+    """
+
+    body: Span
+    blocks: tuple[Span, ...]
+    returns: tuple[Span, ...]
+
+
+@frozen
+class ElementStore:
+    """``POINTER[INDEX] = VALUE``, of a number of so many bytes."""
+
+    pointer: str
+    target: Span
+    value: Span
+    element_bytes: int
+
+
+@frozen
+class ElementWork:
+    """A kernel that stores elements at the index of its work-item in the grid, and does nothing else.
+
+    ``index`` is the variable that holds ``blockIdx.x * blockDim.x + threadIdx.x``; ``only_subscripts`` says
+    that the work uses it under subscripts alone. ``condition`` compares it with one number for all: where it
+    holds (``condition_holds``; else fails) the work is done, and for any smaller index, too. ``declarations``
+    are the work's own variables, in front of its one store then.
+    """
+
+    body: Span
+    index: str
+    index_type: str
+    only_subscripts: bool
+    condition: Span | None
+    condition_holds: bool
+    declarations: tuple[Span, ...]
+    stores: tuple[ElementStore, ...]
+
+
+@frozen
 class Constant:
     """An integer with a name: ``#define NAME 16``, ``constexpr int NAME = 16;``.
 
     Bytes ``[begin, end)`` of the source are its digits, in ``line``. ``refused`` says why it can't be tuned;
     ``changes_launches``: the host takes launches from it, and nothing else.
+
+    ``block.x``, ``block.y`` and ``block.z`` are block sizes without a name, as in
+    ``kernel<<<(n + 255) / 256, 256>>>``. ``others`` are the further places of such a one: begin and end of
+    the digits, and by how much the number is less there.
     """
 
     name: str
@@ -55,6 +122,12 @@ class Constant:
     value: int
     changes_launches: bool = False
     refused: str | None = None
+    others: tuple[tuple[int, int, int], ...] = ()
+
+    def written(self, value: int) -> tuple[tuple[int, int, bytes], ...]:
+        """What the source says with another value: bytes ``[begin, end)`` and the digits in their place."""
+        places = ((self.begin, self.end, 0), *self.others)
+        return tuple((begin, end, b"%d" % (value - less)) for begin, end, less in places)
 
 
 class SourceReading(ABC):
@@ -98,6 +171,21 @@ class SourceReading(ABC):
         Each is a statement ``PARAMETER[INDEX] = VALUE`` to a number, and the kernel does nothing else with
         that pointer parameter, in no instance of a template. What stores the same is
         ``__builtin_nontemporal_store(VALUE, &PARAMETER[INDEX])``.
+        """
+
+    @abstractmethod
+    def block_work(self, kernel: str) -> BlockWork | str:
+        """Where a kernel names its block, if one block can do the work of several in turn, or why it can't.
+
+        In every instance of a template: nothing is shared or kept, no parameter changes, and whoever is
+        called is looked into and asks for no index of its own. That it waits for nobody the judge says.
+        """
+
+    @abstractmethod
+    def element_work(self, kernel: str) -> ElementWork | str:
+        """The parts of a kernel that stores ``P[i] = VALUE`` for its own ``i`` alone, or why it is none.
+
+        As ``block_work``; and of what it stores to it reads no other element.
         """
 
     @abstractmethod

@@ -17,7 +17,7 @@ in ``#if``, types that depend on it, other kernels, other files that name it bes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -31,10 +31,12 @@ from rpl_optimize.interfaces.source_reading import Constant
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.source_meaning.front_end import NotJudgedError, Preamble, Side, shown_line
 from rpl_optimize.source_meaning.functions import DROPPED, FUNCTIONS, canonical, children, type_name
-from rpl_optimize.source_meaning.launches import launches_of
+from rpl_optimize.source_meaning.launches import called_name, launches_of
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Original, OwnDeclaration, Unit, read
+from rpl_optimize.source_meaning.unnamed_blocks import block_obstacle, unnamed_blocks
 from rpl_optimize.source_meaning.value_ranges import MOST_WORK_ITEMS, Parents, below, offset_of
+from rpl_optimize.source_meaning.words import numbers_in, value_of
 
 __all__ = ["Retuned", "constants_of", "judge_constants"]
 
@@ -94,8 +96,10 @@ def constants_of(original: Original, text: bytes, kernel: str) -> tuple[Constant
     found = []
     for side in get_args(Side):  # what does not compile as it stands tells of no constant
         original.behind(original.preamble(), side)
-    for one in list(_definitions(text).values())[:_MOST_CONSTANTS]:
-        if one.value > _LARGEST or len(re.findall(rb"\b%s\b" % one.name.encode(), text)) < 2:
+    named = list(_definitions(text).values())[:_MOST_CONSTANTS]
+    used = (one for one in named if len(re.findall(rb"\b%s\b" % one.name.encode(), text)) > 1)
+    for one in (*used, *unnamed_blocks(_host_of(original), text, kernel).values()):
+        if one.value > _LARGEST:
             continue
         if one.refused is not None:
             found.append(one)
@@ -108,13 +112,23 @@ def constants_of(original: Original, text: bytes, kernel: str) -> tuple[Constant
     return tuple(found)
 
 
+def _host_of(original: Original) -> Unit:
+    return original.behind(original.preamble(), "host").unit
+
+
+def _with_values(text: bytes, values: Iterable[tuple[Constant, int]]) -> bytes:
+    for begin, end, digits in sorted((p for one, value in values for p in one.written(value)), reverse=True):
+        text = text[:begin] + digits + text[end:]
+    return text
+
+
 def _probed(original: Original, text: bytes, one: Constant, kernel: str) -> Retuned:
     """With another value in its place: twice as much, or half where that does not compile."""
     problem = "it has no other value"
     for value in (one.value * 2, one.value // 2):
         if not 1 <= value <= MOST_WORK_ITEMS:
             continue
-        after = text[: one.begin] + b"%d" % value + text[one.end :]
+        after = _with_values(text, ((one, value),))
         try:
             changes = TunedConstants(((one.name, value),))
             return judge_constants(original, text, after, changes, kernel, probe=True)
@@ -173,6 +187,16 @@ def judge_constants(
         values = _changed_values(original, text, after, declared, kernel)
         if not values:  # the source as it stands, in a search
             return Retuned()
+        unnamed = {name: value for name, value in values.items() if "." in name}
+        if unnamed:
+            _require_grids(original, text, kernel, unnamed)
+        if 0 < len(unnamed) < len(values):  # in kernels only the named ones may mean anything
+            alone = TunedConstants(tuple(one for one in declared.values if one[0] in unnamed))
+            blocks = unnamed_blocks(_host_of(original), text, kernel)
+            only = _with_values(text, ((blocks[name], value) for name, value in alone.values))
+            found = judge_constants(original, text, only, alone, kernel, probe=True)
+            if found.refused is not None:
+                return found
         comparison = _Comparison(original, text, after, values, kernel, _preamble(original, after))
         try:
             return comparison.judged(probe=probe)
@@ -180,6 +204,14 @@ def judge_constants(
             return _Comparison(original, text, after, values, kernel).judged(probe=probe)
     except _RefusedError as error:
         return Retuned(str(error), error.line)
+
+
+def _require_grids(original: Original, text: bytes, kernel: str, unnamed: Mapping[str, int]) -> None:
+    problem = block_obstacle(_host_of(original), text, kernel, unnamed)
+    if problem is not None:  # what divides may stand in a header
+        problem = block_obstacle(original.behind(None, "host").unit, text, kernel, unnamed)
+    if problem is not None:
+        raise _RefusedError(*problem)
 
 
 def _preamble(original: Original, after: bytes) -> Preamble | None:
@@ -199,23 +231,20 @@ def _changed_values(
     definitions = _definitions(text)
     if not declared.values:
         raise _RefusedError("no constant is named")
-    expected, shift = text, 0
     names = dict(declared.values)
-    for one in sorted(definitions.values(), key=lambda one: one.begin):
-        if one.name in names:
-            digits = b"%d" % names[one.name]
-            expected = expected[: one.begin + shift] + digits + expected[one.end + shift :]
-            shift += len(digits) - (one.end - one.begin)
+    if any("." in name for name in names):
+        definitions |= unnamed_blocks(_host_of(original), text, kernel)
     missing = names.keys() - definitions.keys()
     if missing:
         raise _RefusedError(f"{min(missing)} is no constant of the file")
+    expected = _with_values(text, ((definitions[name], value) for name, value in names.items()))
     if expected != after or any(not 1 <= value <= _LARGEST for value in names.values()):
         raise _RefusedError("more than the declared values changed, or a value is out of range")
     for name in names:
         one = definitions[name]
         if one.refused is not None:
             raise _RefusedError(f"{name}: {one.refused}", one.line)
-        where = _named_elsewhere(original, name, kernel)
+        where = None if "." in name else _named_elsewhere(original, name, kernel)
         if where is not None:
             raise _RefusedError(f"{where} names {name}, too, and may depend on it", one.line)
     if original.front_end.unit != original.front_end.source:
@@ -267,6 +296,16 @@ class _Comparison:
     _launched: set[str] = attrs.field(factory=set, init=False)
     _in_kernel: bool = attrs.field(default=False, init=False)
     _other_kernel: _RefusedError | None = attrs.field(default=None, init=False)
+    #: Where the numbers of unnamed block sizes stand, and the definitions of named constants.
+    _places: tuple[int, ...] = attrs.field(default=(), init=False)
+    _defined: tuple[Constant, ...] = attrs.field(default=(), init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._defined = tuple(one for name, one in _definitions(self.text).items() if name in self.values)
+        if any("." in name for name in self.values):
+            blocks = unnamed_blocks(_host_of(self.original), self.text, self.kernel)
+            own = [one for name, one in blocks.items() if name in self.values]
+            self._places = tuple(place[0] for one in own for place in one.written(one.value))
 
     def judged(self, *, probe: bool) -> Retuned:
         preamble = self.preamble
@@ -307,11 +346,14 @@ class _Comparison:
         names = "|".join(re.escape(name) for name in sorted(self._names()))
         word = re.compile(rb"\b(?:%s)\b" % names.encode())
         for one in unit.own:
+            concerned = word.search(self.text, one.begin, one.end) or any(
+                one.begin <= at < one.end for at in self._places
+            )
             is_type = not one.inside and any(kind in one.kind for kind in _TYPES)
-            if is_type and word.search(self.text, one.begin, one.end):
+            if is_type and concerned:
                 raise _RefusedError("a type depends on it", shown_line(self.text, one.begin))
             is_variable = one.kind == "VarDecl" and not one.inside
-            if is_variable and word.search(self.text, one.begin, one.end):
+            if is_variable and concerned:
                 words = self.text[one.begin : one.end].split(b"=")[0]
                 if not _FIXED.search(words):
                     what = "a variable of the file that may change depends on it"
@@ -382,12 +424,21 @@ class _Comparison:
             own |= {str(name.get("name")) for name in names if name.get("kind") in FUNCTIONS}
         for one in functions:
             name = str(one.get("name"))
+            if all("." in name for name in self.values):
+                self._require_bounds_only(one)
             if not _is_kernel(one) or not differing & _reached(name, called):
                 continue
             if name == self.kernel:
                 self._in_kernel = True
             else:
                 self._other_kernel = _RefusedError(f"the kernel {name} depends on it, too", self._line(one))
+
+    def _require_bounds_only(self, function: Node) -> None:
+        """Device code may say a block's size in the promise of launch bounds, where it means just that."""
+        for node, parents in below(function):
+            if id(node) in self._changed and not any(one.get("kind") in _BOUNDS for one in (*parents, node)):
+                what = "says the number, too, and may mean something else"
+                raise _RefusedError(f"{function.get('name')} {what}", self._line(node))
 
     def _differs(self, function: Node) -> bool:
         return any(id(node) in self._changed for node, _ in below(function))
@@ -423,7 +474,7 @@ class _Comparison:
         child = node
         for outer, parent in zip((*reversed(parents[:-1]), {}), reversed(parents), strict=True):
             if outer.get("kind") == "CUDAKernelCallExpr" and parent is children(outer)[1]:
-                self._launched.add(_called_name(outer))
+                self._launched.add(called_name(outer))
                 return None
             if parent.get("kind") == "StaticAssertDecl":  # decides whether it compiles, and nothing else
                 return None
@@ -452,8 +503,14 @@ class _Comparison:
                 value = int(str(node.get("value", "0")))
                 if value in twins and value > 1 and (value >= _TELLING - 1 or id(node) in near):
                     name = twins[value]
-                    what = f"the source also says {value}, which may have to agree with {name}: name it, too"
-                    raise _RefusedError(what, self._line(node))
+                    raise _RefusedError(_twin(value, name), self._line(node))
+            # The tree shows no number that is the extent of an array.
+            for at, number in numbers_in(self.text[function.begin : function.end]):
+                begin, said = function.begin + at, value_of(number)
+                changed = begin in self._places or any(begin == one.begin for one in self._defined)
+                if said in twins and said >= _TELLING - 1 and not changed:
+                    name = twins[int(said)]
+                    raise _RefusedError(_twin(int(said), name), shown_line(self.text, begin))
 
     def _block(self, old: Unit, new: Unit, *, probe: bool) -> int | None:
         """The most work-items of a launch; the limits of the GPU, and launches that don't follow, refuse."""
@@ -482,7 +539,12 @@ class _Comparison:
         return most
 
 
+def _twin(value: int, name: str) -> str:
+    return f"the source also says {value}, which may have to agree with {name}: name it, too"
+
+
 _FIXED = re.compile(rb"\b(?:constexpr|const|__device__|__constant__|__shared__)\b")
+_BOUNDS = frozenset(("CUDALaunchBoundsAttr", "AMDGPUFlatWorkGroupSizeAttr"))
 _TYPES = ("Record", "ClassTemplate", "Typedef", "TypeAlias", "Enum", "Field", "Concept")
 _SIZES = re.compile(
     r"(?:const )?(?:(?:unsigned |signed )?(?:int|long|long long|short|char)|unsigned|(?:struct )?dim3)"
@@ -558,13 +620,6 @@ def _reached(name: str, called: Mapping[str, set[str]]) -> set[str]:
             found.add(one)
             waiting += called.get(one, ())
     return found
-
-
-def _called_name(launch: Node) -> str:
-    for node, _ in below(children(launch)[0], (launch,)):
-        if "referencedDecl" in node:
-            return str(node["referencedDecl"].get("name", ""))
-    return str(children(launch)[0].get("referencedDecl", {}).get("name", ""))
 
 
 def _only_computes(call: Node, unit: Unit, *, whole: bool) -> bool:

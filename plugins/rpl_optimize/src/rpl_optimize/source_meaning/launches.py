@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 
 from rpl_core.values import frozen
 from rpl_optimize.source_meaning.functions import FUNCTIONS, children, type_name
@@ -26,7 +27,7 @@ _WRAPPED = frozenset(
         *("ExprWithCleanups", "MaterializeTemporaryExpr", "CXXBindTemporaryExpr", "ConstantExpr"),
     )
 )
-_MADE = frozenset(("CXXConstructExpr", "CXXTemporaryObjectExpr"))
+MADE = frozenset(("CXXConstructExpr", "CXXTemporaryObjectExpr"))
 
 
 @frozen
@@ -60,6 +61,38 @@ def launches_of(unit: Unit, text: bytes, kernel: str) -> tuple[Launched, ...] | 
     return tuple(found) if mentioned == seen else None
 
 
+@frozen(eq=False)
+class LaunchCall:
+    """``variables`` are those that its function declares, by id."""
+
+    begin: int
+    grid: Node
+    block: Node
+    variables: Mapping[str, Node]
+
+
+def launch_calls(unit: Unit, kernel: str) -> Iterator[LaunchCall]:
+    """Grid and block of each launch of a kernel, as expressions; where they can be seen apart."""
+    functions = [one.node for one in unit.own if one.kind in FUNCTIONS and not one.inside]
+    for function in functions:
+        if not function.get("mangledName"):
+            continue
+        launches = [node for node, _ in below(function) if node.get("kind") == _LAUNCH]
+        variables = {node["id"]: node for node, _ in below(function) if node.get("kind") == "VarDecl"}
+        for node in launches:
+            parts = children(children(node)[1])
+            if called_name(node) == kernel and len(parts) > 2:
+                yield LaunchCall(offset_of(node)[0], parts[1], parts[2], variables)
+
+
+def called_name(launch: Node) -> str:
+    """The name of the kernel that is launched."""
+    for node, _ in below({"inner": [children(launch)[0]]}):
+        if "referencedDecl" in node:
+            return str(node["referencedDecl"].get("name", ""))
+    return ""
+
+
 def _called(launch: Node) -> str | None:
     node = children(launch)[0]
     while node.get("kind") in _WRAPPED and children(node):
@@ -82,7 +115,7 @@ def _dimensions(ranges: ValueRanges, node: Node, parents: Parents) -> Block | No
     inner = children(node)
     if node.get("kind") in _WRAPPED and len(inner) == 1:
         return _dimensions(ranges, inner[0], (*parents, node))
-    if node.get("kind") in _MADE and _is_dim3(node):
+    if node.get("kind") in MADE and _is_dim3(node):
         if len(inner) == 1 and _is_dim3(inner[0]):  # a copy
             return _dimensions(ranges, inner[0], (*parents, node))
         sizes = [_size(ranges.of(_default(part), (*parents, node))) for part in inner]

@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 import attrs
 
 from rpl_core.errors import InterruptedRunError, RplError
-from rpl_optimize.interfaces.source_reading import Constant, Launch, SourceReading, Store
+from rpl_optimize.interfaces.source_reading import (
+    BlockWork,
+    Constant,
+    ElementWork,
+    Launch,
+    SourceReading,
+    Store,
+)
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.source_meaning.constants import constants_of
 from rpl_optimize.source_meaning.front_end import FrontEnd, NotJudgedError, shown_line
@@ -19,6 +26,7 @@ from rpl_optimize.source_meaning.streams import streamed_stores
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Original, Unit
 from rpl_optimize.source_meaning.value_ranges import Parents, ValueRanges, below, offset_of, plain, type_range
+from rpl_optimize.source_meaning.work_items import block_work, element_work
 
 __all__ = ["CompilerReading", "element_uses"]
 
@@ -90,6 +98,23 @@ class CompilerReading(SourceReading):
     def streamed_stores(self, kernel: str) -> tuple[Store, ...] | str:
         unit = self.parsed()
         return unit if isinstance(unit, str) else streamed_stores(unit, kernel)
+
+    def block_work(self, kernel: str) -> BlockWork | str:
+        unit = self._whole()
+        return unit if isinstance(unit, str) else block_work(unit, self.text, kernel)
+
+    def element_work(self, kernel: str) -> ElementWork | str:
+        unit = self._whole()
+        return unit if isinstance(unit, str) else element_work(unit, self.text, kernel)
+
+    def _whole(self) -> Unit | str:
+        """With the functions of headers; the judge needs it for each edit that rewrites a body."""
+        if isinstance(self.front_end, str):
+            return self.front_end
+        try:
+            return self._original().behind(None, "device").unit
+        except NotJudgedError as error:
+            return str(error)
 
     def compiled(self, text: bytes, architecture: str) -> bytes | str:
         if isinstance(self.front_end, str):

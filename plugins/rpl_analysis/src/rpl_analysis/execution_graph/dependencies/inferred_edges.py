@@ -43,12 +43,13 @@ def inferred_edges(nodes: WorkNodes, in_start_order: Int64Column) -> EdgeTable:
 def _unexplained(nodes: WorkNodes, by_lane: Int64Column) -> Int64Column:
     """Nodes whose gap to their predecessor in the lane is longer than the lane's median gap."""
     lane = nodes.lane[by_lane]
-    linked = np.flatnonzero(lane[1:] == lane[:-1]) + 1
-    gap = nodes.begin_ns[by_lane[linked]] - nodes.end_ns[by_lane[linked - 1]]
-    of_lane = lane[linked]
+    linked = lane[1:] == lane[:-1]
+    gap = nodes.begin_ns[by_lane][1:]
+    gap -= nodes.end_ns[by_lane][:-1]
+    gap, of_lane = gap[linked], lane[1:][linked]
     count = np.bincount(of_lane, minlength=len(nodes.lanes))
     median = _medians(gap, count)
-    return np.sort(by_lane[linked[gap > median[of_lane]]])
+    return np.sort(by_lane[1:][linked][gap > median[of_lane]])
 
 
 def _medians(values: Int64Column, count: NDArray[np.intp]) -> Int64Column:
@@ -70,22 +71,27 @@ def _medians(values: Int64Column, count: NDArray[np.intp]) -> Int64Column:
 def _latest_of_another_lane(nodes: WorkNodes, node: Int64Column) -> Int64Column:
     """Of the nodes of the same process that had ended, the last to end in another lane; -1 for none."""
     by_end = np.argsort(nodes.end_ns, kind="stable")
-    if bool(nodes.process.min() != nodes.process.max()):
+    ended, began = nodes.end_ns, nodes.begin_ns[node]
+    several = bool(nodes.process.min() != nodes.process.max())
+    if several:
         by_end = by_end[np.argsort(nodes.process[by_end], kind="stable")]
-    process, lane = nodes.process[by_end], nodes.lane[by_end]
-    # Ends relative to each process's first are keys that ascend with (process, end).
-    origin = int(nodes.begin_ns.min(initial=0))
-    span = np.int64(int(nodes.end_ns.max(initial=0)) - origin + 1)
-    key = process * span + (nodes.end_ns[by_end] - origin)
-    latest = (
-        np.searchsorted(key, nodes.process[node] * span + (nodes.begin_ns[node] - origin), side="right") - 1
-    )
+        # Ends relative to the first begin are keys that ascend with (process, end).
+        origin = int(nodes.begin_ns.min(initial=0))
+        span = np.int64(int(nodes.end_ns.max(initial=0)) - origin + 1)
+        ended = nodes.process * span + (ended - origin)
+        began = nodes.process[node] * span + (began - origin)
+    latest = np.searchsorted(ended[by_end], began, side="right") - 1
     # Where the last one is of the node's own lane: the one before its run of that lane.
-    index = np.arange(by_end.size)
+    lane = nodes.lane[by_end]
     opens = np.ones(by_end.size, dtype=np.bool_)
-    opens[1:] = lane[1:] != lane[:-1]
-    before_run = np.maximum.accumulate(np.where(opens, index, 0)) - 1
+    np.not_equal(lane[1:], lane[:-1], out=opens[1:])
+    before_run = np.arange(by_end.size, dtype=np.int32)
+    before_run *= opens
+    np.maximum.accumulate(before_run, out=before_run)
     own = (latest >= 0) & (lane[latest] == nodes.lane[node])
-    latest = np.where(own, before_run[latest], latest)
-    valid = (latest >= 0) & (process[latest] == nodes.process[node]) & (lane[latest] != nodes.lane[node])
-    return np.where(valid, by_end[latest], -1)
+    latest = np.where(own, before_run[latest] - 1, latest)
+    cause = by_end[latest]
+    valid = (latest >= 0) & (lane[latest] != nodes.lane[node])
+    if several:
+        valid &= nodes.process[cause] == nodes.process[node]
+    return np.where(valid, cause, -1)

@@ -5,6 +5,7 @@ Which lane a node runs in is ``lanes``' knowledge; who waits for whom across lan
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -55,6 +56,10 @@ class WorkNodes:
     def by_queue(self) -> bool:
         """Whether hardware queues stand in for streams."""
         return self.lanes.by_queue
+
+    @cached_property
+    def last_end_ns(self) -> int:
+        return int(self.end_ns.max())
 
     def duration_ns(self) -> Int64Column:
         return self.end_ns - self.begin_ns

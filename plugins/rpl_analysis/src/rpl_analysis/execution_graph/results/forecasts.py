@@ -17,7 +17,7 @@ from rpl_analysis.contracts.graph import DominancePart, ForecastPart, GainPart, 
 from rpl_analysis.critical_path.dominance import dominance_after
 from rpl_analysis.critical_path.weights import shrunk
 from rpl_analysis.critical_path.whatif import Scenario, what_if_by
-from rpl_analysis.execution_graph.results.unknown_order import gain_range
+from rpl_analysis.execution_graph.results.unknown_order import ChangedWork
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -104,10 +104,10 @@ def _ranged(
     ``own`` are the rows of the symbol that ``parts`` are about.
     """
     work, makespan, ranged = solved.domain.work, solved.graph.makespan_ns, []
-    duration = work.end_ns[own] - work.begin_ns[own]
+    changed, duration = ChangedWork.of(work, own), work.end_ns[own] - work.begin_ns[own]
     for part in parts:
         saved = duration - shrunk(duration, inf if part.speedup is None else part.speedup)
-        gain = gain_range(work, own, saved, makespan, part.critical_path_ns if order.certain else None)
+        gain = changed.gain_range(saved, makespan, part.critical_path_ns if order.certain else None)
         left = makespan - gain.least_ns
         ranged.append(
             attrs.evolve(

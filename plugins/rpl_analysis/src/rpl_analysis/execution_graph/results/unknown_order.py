@@ -7,6 +7,7 @@ intervals that do not overlap bounds every path, and of those of one symbol what
 from __future__ import annotations
 
 from array import array
+from functools import cached_property
 from math import isqrt
 from typing import TYPE_CHECKING
 
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["GainRange", "LaneOrder", "gain_range", "longest_chain_ns", "order_is_known"]
+__all__ = ["ChangedWork", "GainRange", "LaneOrder", "longest_chain_ns", "order_is_known"]
 
 #: Intervals from which on arrays beat a step per interval (measured, beside other work).
 _FEWEST_IN_STRETCHES = 4096
 #: Recordings settle in two to four rounds; each costs a hundredth of a step per interval.
 _MOST_ROUNDS = 8
+_MOST_INT32 = 0x7FFF_FFFF
 
 
 @frozen
@@ -64,47 +66,82 @@ def longest_chain_ns(domain: Domain) -> int:
 
 
 def _heaviest_chain_ns(begin_ns: Int64Column, end_ns: Int64Column, weight_ns: Int64Column) -> int:
-    """Weighted interval scheduling; intervals ascend by begin."""
-    some = end_ns > begin_ns
-    if not some.all():
-        begin_ns, end_ns, weight_ns = begin_ns[some], end_ns[some], weight_ns[some]
-    # Cut where nothing runs on: of one interval take it, of two the heavier one.
-    opens = np.ones(begin_ns.size, dtype=np.bool_)
-    np.greater_equal(begin_ns[1:], np.maximum.accumulate(end_ns)[:-1], out=opens[1:])
-    first = np.flatnonzero(opens)
-    count = np.diff(first, append=begin_ns.size)
-    pairs = first[count == 2]
-    sure = int(weight_ns[first[count == 1]].sum())
-    sure += int(np.maximum(weight_ns[pairs], weight_ns[pairs + 1]).sum())
-    rest = np.repeat(count > 2, count)
-    if 4 * int(np.count_nonzero(rest)) > 3 * rest.size:
-        return _heaviest_of_overlapping_ns(begin_ns, end_ns, weight_ns)  # hardly less, and no copies of it
-    return sure + _heaviest_of_overlapping_ns(begin_ns[rest], end_ns[rest], weight_ns[rest])
+    return _Intervals.of(begin_ns, end_ns).heaviest_chain_ns(weight_ns)
 
 
-def _heaviest_of_overlapping_ns(begin_ns: Int64Column, end_ns: Int64Column, weight_ns: Int64Column) -> int:
-    order = np.argsort(end_ns, kind="stable")
-    weight = weight_ns[order]
-    # Counts of rows fit into 32 bits; questions that ascend are answered from the caches.
-    ended_before = np.searchsorted(end_ns[order], begin_ns, side="right").astype(np.int32)[order]
-    del order
-    if weight.size >= _FEWEST_IN_STRETCHES:
-        settled = _heaviest_by_stretches_ns(weight, ended_before)
-        if settled is not None:
-            return settled
-    best, longest = 0, array("q", [0])
-    # In blocks, and kept in 64 bits: as Python numbers millions of intervals need five times their memory.
-    for start in range(0, weight.size, BLOCK):
-        block = slice(start, start + BLOCK)
-        for added, before in zip(weight[block].tolist(), ended_before[block].tolist(), strict=True):
-            with_it = longest[before] + added
-            if with_it > best:
-                best = with_it
-            longest.append(best)
-    return best
+@frozen(eq=False)
+class _Intervals:
+    """Intervals that ascend by begin, looked at once for any weights of theirs.
+
+    Cut where nothing runs on: of one interval between two cuts take it, of two the heavier one.
+    """
+
+    some: NDArray[np.bool_] | None  # those that last, where not all do
+    alone: Int64Column
+    pairs: Int64Column
+    rest: NDArray[np.bool_] | None  # the others, where it is worth to look at them alone
+    begin_ns: Int64Column
+    end_ns: Int64Column
+
+    @staticmethod
+    def of(begin_ns: Int64Column, end_ns: Int64Column) -> _Intervals:
+        some = end_ns > begin_ns
+        lasting = None if some.all() else some
+        if lasting is not None:
+            begin_ns, end_ns = begin_ns[lasting], end_ns[lasting]
+        opens = np.ones(begin_ns.size, dtype=np.bool_)
+        np.greater_equal(begin_ns[1:], np.maximum.accumulate(end_ns)[:-1], out=opens[1:])
+        first = np.flatnonzero(opens)
+        count = np.diff(first, append=begin_ns.size)
+        rest = np.repeat(count > 2, count)
+        if 4 * int(np.count_nonzero(rest)) > 3 * rest.size:  # all are hardly more, and need no copies
+            nothing = np.zeros(0, np.int64)
+            return _Intervals(lasting, nothing, nothing, None, begin_ns, end_ns)
+        pairs = first[count == 2]
+        return _Intervals(lasting, first[count == 1], pairs, rest, begin_ns[rest], end_ns[rest])
+
+    def heaviest_chain_ns(self, weight_ns: Int64Column) -> int:
+        """Weighted interval scheduling; no weight is negative."""
+        if self.some is not None:
+            weight_ns = weight_ns[self.some]
+        if self.rest is None:
+            return self._heaviest_of_overlapping_ns(weight_ns)
+        sure = int(weight_ns[self.alone].sum())
+        sure += int(np.maximum(weight_ns[self.pairs], weight_ns[self.pairs + 1]).sum())
+        return sure + self._heaviest_of_overlapping_ns(weight_ns[self.rest])
+
+    @cached_property
+    def by_end(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The intervals by end, and of each how many ended by its begin. Rows fit into 32 bits."""
+        order = np.argsort(self.end_ns, kind="stable").astype(np.int32)
+        # Questions that ascend are answered from the caches.
+        ended_before = np.searchsorted(self.end_ns[order], self.begin_ns, side="right").astype(np.int32)
+        return order, ended_before[order]
+
+    def _heaviest_of_overlapping_ns(self, weight_ns: Int64Column) -> int:
+        order, ended_before = self.by_end
+        # Most durations fit into 32 bits, and with millions of intervals every column counts.
+        narrow = np.int32 if int(weight_ns.max(initial=0)) <= _MOST_INT32 else np.int64
+        weight = weight_ns.astype(narrow)[order]
+        if weight.size >= _FEWEST_IN_STRETCHES:
+            settled = _heaviest_by_stretches_ns(weight, ended_before)
+            if settled is not None:
+                return settled
+        best, longest = 0, array("q", [0])
+        # In blocks, and in 64 bits: millions of intervals as Python numbers need five times their memory.
+        for start in range(0, weight.size, BLOCK):
+            block = slice(start, start + BLOCK)
+            for added, before in zip(weight[block].tolist(), ended_before[block].tolist(), strict=True):
+                with_it = longest[before] + added
+                if with_it > best:
+                    best = with_it
+                longest.append(best)
+        return best
 
 
-def _heaviest_by_stretches_ns(weight_ns: Int64Column, ended_before: NDArray[np.int32]) -> int | None:
+def _heaviest_by_stretches_ns(
+    weight_ns: NDArray[np.signedinteger], ended_before: NDArray[np.int32]
+) -> int | None:
     """The same by arrays: stretches of intervals side by side, each relative to what its begin is worth.
 
     Intervals ascend by end; ``ended_before`` counts those that ended by the begin of each. What one that
@@ -119,7 +156,7 @@ def _heaviest_by_stretches_ns(weight_ns: Int64Column, ended_before: NDArray[np.i
     # What fills the last stretch weighs nothing and builds on its begin.
     before = np.full((stretches, steps), first[-1, 0], np.int32)
     before.reshape(-1)[: ended_before.size] = ended_before
-    weight = np.zeros((stretches, steps), np.int64)
+    weight = np.zeros((stretches, steps), weight_ns.dtype)
     weight.reshape(-1)[: weight_ns.size] = weight_ns
     weight = np.ascontiguousarray(weight.T)
     stretch, step = np.nonzero(before < first)
@@ -160,44 +197,57 @@ class GainRange:
     most_ns: int
 
 
-def gain_range(
-    work: WorkNodes, rows: Int64Column, saved_ns: Int64Column, recorded_ns: int, certain_path_ns: int | None
-) -> GainRange:
-    """The range where the order of lanes is unknown.
+@frozen(eq=False)
+class ChangedWork:
+    """Work nodes that get shorter or longer, each process apart, looked at once for any change of theirs."""
 
-    Each work node of ``rows`` (ascending) gets ``saved_ns`` shorter (negative: longer). ``recorded_ns`` is
-    the makespan, ``certain_path_ns`` the length of the exec-only path after the change, ``None`` where it
-    rests on dependencies that are not certain.
-    """
-    rows, saved_ns = rows[saved_ns != 0], saved_ns[saved_ns != 0]
-    if not rows.size:
-        return GainRange(0, 0)
-    in_place = recorded_ns - (_last_end_ns(work, rows, saved_ns) - int(work.begin_ns.min()))
-    less = saved_ns > 0
-    most = _most_in_a_chain(work, rows[less], saved_ns[less]) if less.any() else min(in_place, 0)
-    least = -_most_in_a_chain(work, rows[~less], -saved_ns[~less]) if not less.all() else max(in_place, 0)
-    if certain_path_ns is not None:
-        most = min(most, recorded_ns - certain_path_ns)
-    return GainRange(least, max(least, most))
+    work: WorkNodes
+    rows: Int64Column
+    of_process: tuple[tuple[Int64Column | slice, _Intervals], ...]
 
+    @staticmethod
+    def of(work: WorkNodes, rows: Int64Column) -> ChangedWork:
+        """``rows`` of ``work``, ascending."""
+        process = work.process[rows]
+        owners = distinct_values(process[:1] if is_constant(work.process) else process).tolist()
+        parts: list[Int64Column | slice] = [slice(None)]  # as a rule: one process
+        if len(owners) > 1:
+            parts = [np.flatnonzero(process == owner) for owner in owners]
+        return ChangedWork(
+            work,
+            rows,
+            tuple((of, _Intervals.of(work.begin_ns[rows[of]], work.end_ns[rows[of]])) for of in parts),
+        )
 
-def _last_end_ns(work: WorkNodes, rows: Int64Column, saved_ns: Int64Column) -> int:
-    """When the last node ends if everything begins as recorded."""
-    end_ns, last = work.end_ns[rows], int(work.end_ns.max())
-    if int(end_ns.max()) == last:
-        others = work.end_ns.copy()
-        others[rows] -= saved_ns
-        return int(others.max())
-    return max(last, int((end_ns - saved_ns).max()))
+    def gain_range(self, saved_ns: Int64Column, recorded_ns: int, certain_path_ns: int | None) -> GainRange:
+        """The range where the order of lanes is unknown.
 
+        Each of the rows gets ``saved_ns`` shorter (negative: longer). ``recorded_ns`` is the makespan,
+        ``certain_path_ns`` the length of the exec-only path after the change, ``None`` where it rests on
+        dependencies that are not certain.
+        """
+        least_saved, most_saved = int(saved_ns.min(initial=0)), int(saved_ns.max(initial=0))
+        if not least_saved and not most_saved:
+            return GainRange(0, 0)
+        in_place = recorded_ns - (self._last_end_ns(saved_ns) - int(self.work.begin_ns[0]))
+        if most_saved:
+            most = self._most_in_a_chain(np.maximum(saved_ns, 0) if least_saved else saved_ns)
+        else:
+            most = min(in_place, 0)
+        least = -self._most_in_a_chain(np.maximum(-saved_ns, 0)) if least_saved else max(in_place, 0)
+        if certain_path_ns is not None:
+            most = min(most, recorded_ns - certain_path_ns)
+        return GainRange(least, max(least, most))
 
-def _most_in_a_chain(work: WorkNodes, rows: Int64Column, weight_ns: Int64Column) -> int:
-    """The largest sum of weights over rows of one process that do not overlap."""
-    if is_constant(work.process):  # as a rule: one process
-        return _heaviest_chain_ns(work.begin_ns[rows], work.end_ns[rows], weight_ns)
-    process, most = work.process[rows], 0
-    for own in distinct_values(process).tolist():
-        of = np.flatnonzero(process == own)
-        chain = _heaviest_chain_ns(work.begin_ns[rows[of]], work.end_ns[rows[of]], weight_ns[of])
-        most = max(most, chain)
-    return most
+    def _last_end_ns(self, saved_ns: Int64Column) -> int:
+        """When the last node ends if everything begins as recorded."""
+        end_ns, last = self.work.end_ns[self.rows], self.work.last_end_ns
+        if int(end_ns.max()) == last:
+            others = self.work.end_ns.copy()
+            others[self.rows] -= saved_ns
+            return int(others.max())
+        return max(last, int((end_ns - saved_ns).max()))
+
+    def _most_in_a_chain(self, weight_ns: Int64Column) -> int:
+        """The largest sum of weights over rows of one process that do not overlap."""
+        return max(each.heaviest_chain_ns(weight_ns[of]) for of, each in self.of_process)

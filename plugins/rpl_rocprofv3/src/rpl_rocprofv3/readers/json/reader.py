@@ -42,6 +42,9 @@ class JsonReader(Reader):
         ]
         return (*sets, *empty)
 
+    def stands_alone(self, path: Path) -> bool:
+        return is_results_json(path)
+
     def parts(self, inputs: InputSet) -> tuple[InputSet, ...]:
         return tuple(attrs.evolve(inputs, paths=(path,)) for path in inputs.paths)
 

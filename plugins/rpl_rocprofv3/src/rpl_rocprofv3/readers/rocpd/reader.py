@@ -13,7 +13,12 @@ from rpl_rocprofv3.database import open_database
 from rpl_rocprofv3.readers.rocpd.info import parts_of, read_processes
 from rpl_rocprofv3.readers.rocpd.trace import read_part
 from rpl_rocprofv3.readers.run_groups import RecordedFile
-from rpl_rocprofv3.readers.sqlite.claims import DatabaseKind, claim_databases, identify
+from rpl_rocprofv3.readers.sqlite.claims import (
+    DatabaseKind,
+    claim_databases,
+    identify,
+    looks_like_database,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +44,9 @@ class RocpdReader(Reader):
 
     def claim(self, files: Sequence[Path]) -> Sequence[InputSet]:
         return claim_databases(self.name, files, _KINDS, _describe)
+
+    def stands_alone(self, path: Path) -> bool:
+        return looks_like_database(path)
 
     def parts(self, inputs: InputSet) -> tuple[InputSet, ...]:
         return tuple(attrs.evolve(inputs, paths=(path,)) for path in inputs.paths)

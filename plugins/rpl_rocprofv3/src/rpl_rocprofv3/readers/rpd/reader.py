@@ -11,7 +11,12 @@ from rpl_core.interfaces.reader import Reader
 from rpl_core.model.recording import merge_traces
 from rpl_rocprofv3.database import open_database
 from rpl_rocprofv3.readers.run_groups import RecordedFile
-from rpl_rocprofv3.readers.sqlite.claims import DatabaseKind, claim_databases, identify
+from rpl_rocprofv3.readers.sqlite.claims import (
+    DatabaseKind,
+    claim_databases,
+    identify,
+    looks_like_database,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +38,9 @@ class RpdReader(Reader):
 
     def claim(self, files: Sequence[Path]) -> Sequence[InputSet]:
         return claim_databases(self.name, files, frozenset({DatabaseKind.RPD}), _describe)
+
+    def stands_alone(self, path: Path) -> bool:
+        return looks_like_database(path)
 
     def parts(self, inputs: InputSet) -> tuple[InputSet, ...]:
         return tuple(attrs.evolve(inputs, paths=(path,)) for path in inputs.paths)

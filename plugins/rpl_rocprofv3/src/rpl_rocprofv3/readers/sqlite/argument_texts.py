@@ -45,6 +45,7 @@ _LENGTHS[_FIRST_TEXT_TYPE:0x80:2] = np.minimum(np.arange(58), _TOO_LONG)
 #: By length which bytes of the words belong to the text: none of one that is too long, or no text (last).
 _OWN_BYTES = np.zeros((_TOO_LONG + 2, _LONGEST_TEXT), np.uint8)
 _OWN_BYTES[:_TOO_LONG] = np.where(np.tri(_TOO_LONG, _LONGEST_TEXT, -1), 0xFF, 0)
+_OWN_WORDS = _OWN_BYTES.view(">u8").astype(np.uint64)
 
 
 @frozen(eq=False)
@@ -104,7 +105,7 @@ def _by_pages(database: Database, table: str, names: Sequence[str]) -> dict[str,
             length, words = _texts(records, *columns[value])
             for name, collected in found.items():
                 rows = np.flatnonzero(_equal(called, types, name))
-                collected.add(ids[rows], length[rows], words[rows])
+                collected.add(ids[rows], length.take(rows), words.take(rows, axis=0))
     return {name: collected.finished() for name, collected in found.items()}
 
 
@@ -130,7 +131,7 @@ def _texts(
     """Length of each text (-1: no text, beyond the limit: a long one), and its bytes as words."""
     length = _LENGTHS[types]
     words = records.text_words(at, _LONGEST_TEXT // _WORD_BYTES)
-    words &= _OWN_BYTES.view(">u8")[length]
+    words &= _OWN_WORDS.take(length, axis=0)
     return length, words
 
 

@@ -1,0 +1,428 @@
+"""Kernels whose work-items or blocks do their work each for itself, so that one can do that of several.
+
+No order is promised among the blocks of a grid, nor among work-items that do not wait for each other (HIP
+programming model, "Thread hierarchy"): where no one uses what another one stores, any order gives the same. A
+kernel in which one does computes something else from run to run already. What is proven here is the rest:
+that all the work of a block or work-item follows from its index, in every instance of a template, whoever is
+called, and that nothing is kept from one to the next. That they wait for nothing is the judge's guard
+``cooperation``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from rpl_core.values import frozen
+from rpl_optimize.interfaces.source_reading import BlockWork, ElementStore, ElementWork, Span
+from rpl_optimize.source_meaning.functions import FUNCTIONS, children, type_name
+from rpl_optimize.source_meaning.syntax_dump import Node
+from rpl_optimize.source_meaning.unit import Unit
+from rpl_optimize.source_meaning.value_ranges import Parents, below, offset_of, plain
+from rpl_optimize.source_meaning.words import words_in
+
+__all__ = ["block_work", "element_work"]
+
+_COORDINATES = (
+    r"(?:block|thread)Idx|(?:block|grid)Dim|hip(?:Block|Thread)Idx_[xyz]|hip(?:Block|Grid)Dim_[xyz]"
+)
+_COORDINATE = re.compile(rb"(%s)(?:\s*\.\s*([xyz]))?" % _COORDINATES.encode())
+_WORD = re.compile(_COORDINATES)
+#: Functions without a body that compute their result from their arguments alone: AMD's math library, clang's
+#: builtins but those that ask the hardware or reach memory.
+_PURE = re.compile(
+    r"__ocml_\w+_f(?:16|32|64)|__builtin_(?:f?abs|sqrt|fma|pow|exp|log|sin|cos|tan|floor|ceil|trunc|round|rint"
+    r"|nearbyint|fmin|fmax|fmod|copysign|ldexp|elementwise_|popcount|clz|ctz|ffs|bswap|isnan|isinf|isfinite"
+    r"|signbit|bit_cast)\w*|__builtin_amdgcn_(?:sqrt|rsq|rcp|exp2|log|sin|cos|fract|ldexp|fmed3|frexp)\w*"
+)
+#: What keeps something, runs in another order, or is not looked into.
+_NOT_FOLLOWED = frozenset(
+    (
+        *("LambdaExpr", "StmtExpr", "GCCAsmStmt", "MSAsmStmt", "GotoStmt", "IndirectGotoStmt", "LabelStmt"),
+        *("CXXTryStmt", "CXXThrowExpr", "CXXNewExpr", "CXXDeleteExpr", "AtomicExpr", "CXXForRangeStmt"),
+        *("CXXConstructExpr", "CXXTemporaryObjectExpr", "CXXOperatorCallExpr", "RecoveryExpr"),
+    )
+)
+_LOOPS = frozenset(("ForStmt", "WhileStmt", "DoStmt", "SwitchStmt"))
+
+
+class _RefusedError(Exception):
+    """The message is the reason."""
+
+
+def block_work(unit: Unit, text: bytes, kernel: str) -> BlockWork | str:
+    """``unit`` is the whole device pass: functions of headers are looked into."""
+    try:
+        works = [_block_work(one) for one in _instances(unit, text, kernel)]
+    except _RefusedError as refused:
+        return str(refused)
+    returns = {place for work in works for place in work.returns}  # an instance may lack one (if constexpr)
+    return attrs.evolve(works[0], returns=tuple(sorted(returns, key=lambda place: place.begin)))
+
+
+def element_work(unit: Unit, text: bytes, kernel: str) -> ElementWork | str:
+    """As ``block_work``."""
+    try:
+        works = [_element_work(one) for one in _instances(unit, text, kernel)]
+    except _RefusedError as refused:
+        return str(refused)
+    if any(one != works[0] for one in works):
+        return "its instances differ in more than types of one size"
+    return works[0]
+
+
+def _instances(unit: Unit, text: bytes, kernel: str) -> Iterator[_Kernel]:
+    functions = [one.node for one in unit.own if one.kind in FUNCTIONS and not one.inside]
+    instances = [node for node in functions if node.get("name") == kernel and node.get("mangledName")]
+    instances = [node for node in instances if _body(node) is not None]
+    if not instances:
+        raise _RefusedError("the compiler sees no such kernel that is compiled")
+    yield from (_Kernel.of(unit, text, node) for node in instances)
+
+
+def _body(function: Node) -> Node | None:
+    return next((one for one in children(function) if one.get("kind") == "CompoundStmt"), None)
+
+
+@frozen(eq=False)
+class _Kernel:
+    """One instance, of which the parts that both need are proven."""
+
+    unit: Unit
+    text: bytes
+    function: Node
+    body: Node
+    nodes: tuple[tuple[Node, Parents], ...]
+    parameters: dict[str, Node]
+
+    @classmethod
+    def of(cls, unit: Unit, text: bytes, function: Node) -> _Kernel:
+        body = _body(function)
+        assert body is not None
+        begin, end = _ends(body)
+        if text[begin : begin + 1] != b"{" or text[end - 1 : end] != b"}":
+            raise _RefusedError("its body is made by a macro")
+        if re.search(rb"#\s*define\s+(?:%s)\b" % _COORDINATES.encode(), text):
+            raise _RefusedError("the file defines words for indices of blocks or work-items itself")
+        parameters = {one["id"]: one for one in children(function) if one.get("kind") == "ParmVarDecl"}
+        nodes = tuple(below(function))
+        one = cls(unit, text, function, body, nodes, parameters)
+        one._require_followed()
+        return one
+
+    def _require_followed(self) -> None:
+        calls = _Calls(self.unit)
+        for node, parents in self.nodes:
+            kind, name = node.get("kind", ""), node.get("name")
+            if kind in _NOT_FOLLOWED or kind.startswith("OMP"):
+                raise _RefusedError(f"line {self._line(node)} has what is not followed ({kind})")
+            if kind in {"VarDecl", "ParmVarDecl"} and _WORD.fullmatch(str(name)):
+                raise _RefusedError(f"it has a variable of its own named {name}")
+            if kind == "VarDecl" and _is_kept(node):
+                raise _RefusedError(f"{name} is shared, or kept beyond one work-item")
+            if kind == "DeclRefExpr" and not self._is_coordinate(node):
+                self._require_value(node, parents)
+            if kind in {"CallExpr", "CXXMemberCallExpr"} and not self._is_coordinate(node):
+                problem = calls.problem(node)
+                if problem is not None:
+                    raise _RefusedError(f"it calls what is not followed: {problem}")
+
+    def _require_value(self, node: Node, parents: Parents) -> None:
+        """No parameter changes, and no variable of the file is shared or written."""
+        declared = node["referencedDecl"]
+        if declared.get("kind") == "ParmVarDecl" and not _is_read(parents, array=False):
+            raise _RefusedError(f"the parameter {declared.get('name')} may change")
+        if declared.get("kind") != "VarDecl" or any(one.get("id") == declared["id"] for one, _ in self.nodes):
+            return
+        variable = self.unit.dump.variable(declared["id"])
+        if variable is None or _WORD.fullmatch(str(declared.get("name"))) or _is_kept(variable, of_file=True):
+            raise _RefusedError(f"{declared.get('name')} is shared, or not known")
+        if not _is_read(parents) and not type_name(variable).startswith("const "):
+            raise _RefusedError(f"it does more with {declared.get('name')} than to read it")
+
+    def _is_coordinate(self, node: Node) -> bool:
+        """``blockIdx.x`` and the like, as the text says it; or a part of it."""
+        begin, end = _ends(node)
+        return 0 <= begin < end and _COORDINATE.fullmatch(self.text[begin:end]) is not None
+
+    def coordinates(self, begin: int, end: int) -> Iterator[tuple[int, int, str]]:
+        """Each index between two places: begin and end of its text, and ``block x`` and the like."""
+        for at, word in words_in(self.text[begin:end]):
+            if not _WORD.fullmatch(word.decode("ascii", "replace")):
+                continue
+            match = _COORDINATE.match(self.text, begin + at)
+            assert match is not None
+            name = match[1].decode()
+            axis = name[-1] if "_" in name else (match[2] or b"").decode()
+            if not axis:
+                raise _RefusedError(f"{name} is used other than by its x, y or z")
+            kind = re.sub(r"^hip|_[xyz]$", "", name)
+            yield *match.span(), f"{kind[:1].lower()}{kind[1:]}.{axis}"
+
+    def _line(self, node: Node) -> int:
+        return self.text.count(b"\n", 0, max(0, offset_of(node)[0])) + 1
+
+
+def _ends(node: Node) -> tuple[int, int]:
+    """Bytes of a node; empty where a macro made one end of it alone."""
+    begin, (last, length, _) = offset_of(node)[0], offset_of(node, "end")
+    return begin, last + length
+
+
+def _is_kept(variable: Node, *, of_file: bool = False) -> bool:
+    attributes = {one.get("kind") for one in children(variable)}
+    kept = variable.get("storageClass") in {"static", "extern"} and not variable.get("constexpr")
+    return "CUDASharedAttr" in attributes or (kept and not of_file)
+
+
+def _is_read(parents: Parents, *, array: bool = True) -> bool:
+    """Whether a name stands for its value, or for that of a member of it; of an ``array`` for its place."""
+    for parent in reversed(parents):
+        if parent.get("kind") not in {"ParenExpr", "MemberExpr", "OpaqueValueExpr", "MSPropertyRefExpr"}:
+            decays = parent.get("castKind") in {"FunctionToPointerDecay", "ArrayToPointerDecay"}
+            return parent.get("castKind") == "LValueToRValue" or (array and decays)
+    return False
+
+
+@attrs.define(eq=False)
+class _Calls:
+    """Functions by what they may do: compute from their arguments and load and store by them, or more."""
+
+    unit: Unit
+    _known: dict[str, str | None] = attrs.field(factory=dict, init=False)
+
+    def problem(self, call: Node) -> str | None:
+        callee = plain(children(call)[0])
+        identity = callee.get("referencedMemberDecl") or callee.get("referencedDecl", {}).get("id")
+        if identity is None:
+            return "a function that is not named"
+        return self._of(str(identity))
+
+    def _of(self, identity: str) -> str | None:
+        if identity not in self._known:
+            self._known[identity] = None  # one that calls itself
+            self._known[identity] = self._looked(identity)
+        return self._known[identity]
+
+    def _looked(self, identity: str) -> str | None:
+        nodes = [self.unit.dump.function(one) for one in self.unit.dump.redeclarations(identity)]
+        known = [node for node in (*nodes, self.unit.dump.function(identity)) if node is not None]
+        defined = next((node for node in known if _body(node) is not None), None)
+        name = str(known[0].get("name")) if known else "a function that is not declared here"
+        if defined is None:
+            return None if known and _PURE.fullmatch(name) else name
+        for node, _ in below(defined):
+            kind = node.get("kind", "")
+            if kind in _NOT_FOLLOWED or (kind == "VarDecl" and _is_kept(node)):
+                return name
+            if kind == "DeclRefExpr" and node["referencedDecl"].get("kind") == "VarDecl":
+                declared = self.unit.dump.variable(node["referencedDecl"]["id"])
+                if declared is None or _is_kept(declared) or _WORD.fullmatch(str(declared.get("name"))):
+                    return name
+            if kind in {"CallExpr", "CXXMemberCallExpr"} and self.problem(node) is not None:
+                return self.problem(node)
+        return None
+
+
+# Blocks.
+
+
+def _block_work(kernel: _Kernel) -> BlockWork:
+    begin, end = _ends(kernel.body)
+    if any(what == "gridDim.x" for _, _, what in kernel.coordinates(begin, end)):
+        raise _RefusedError("it knows the size of the grid: its blocks do the work of several already")
+    blocks = [(a, b) for a, b, what in kernel.coordinates(begin, end) if what == "blockIdx.x"]
+    if not blocks:
+        raise _RefusedError("it does not ask for the block in x")
+    returns = []
+    for node, parents in kernel.nodes:
+        if node.get("kind") != "ReturnStmt":
+            continue
+        at = offset_of(node)[0]
+        if any(one.get("kind") in _LOOPS for one in parents) or kernel.text[at : at + 6] != b"return":
+            raise _RefusedError("it returns from inside of a loop")
+        returns.append((at, at + 6))
+    return BlockWork(
+        Span(begin, end), tuple(Span(*one) for one in blocks), tuple(Span(*one) for one in returns)
+    )
+
+
+# Elements: ``P[i] = VALUE`` for the work-item's own ``i``.
+
+_INDEX = re.compile(r"(?:unsigned )?(?:int|long|long long)")
+_NUMBERS = {"float": 4, "int": 4, "unsigned int": 4, "double": 8, "long": 8, "unsigned long": 8,
+            "long long": 8, "unsigned long long": 8}  # fmt: skip
+_POINTER = re.compile(rf"({'|'.join(map(re.escape, _NUMBERS))}) \*(?: ?(?:const|__restrict))*")
+#: Where a comparison with an index holds, it holds for any smaller one.
+_BELOW = frozenset(("<", "<="))
+_ABOVE = frozenset((">", ">="))
+_IN_BOUND = frozenset(
+    ("ImplicitCastExpr", "ParenExpr", "BinaryOperator", "IntegerLiteral", "DeclRefExpr", "CStyleCastExpr",
+     "CXXStaticCastExpr", "CXXFunctionalCastExpr", "SubstNonTypeTemplateParmExpr", "ConstantExpr")
+)  # fmt: skip
+
+
+def _element_work(kernel: _Kernel) -> ElementWork:
+    body = _ends(kernel.body)
+    statements = children(kernel.body)
+    if b"#" in kernel.text[body[0] : body[1]]:
+        raise _RefusedError("a directive stands in its body")
+    index = _index(kernel, statements[0] if statements else {})
+    begin, end = _ends(index)
+    if any(a < begin or b > end for a, b, _ in kernel.coordinates(*body)):
+        raise _RefusedError("it asks for more than the index of its work-item")
+    condition, holds, rest = _guarded(index, statements[1:])
+    declared = [one for one in rest if one.get("kind") == "DeclStmt"]
+    stores = [_store(kernel, index, one) for one in rest[len(declared) :]]
+    if not stores or (declared and len(stores) > 1):
+        raise _RefusedError("it does more than to store elements at its own index")
+    if any(children(one)[0].get("kind") != "VarDecl" for one in declared):
+        raise _RefusedError("it declares more than variables")
+    for node, parents in kernel.nodes:
+        reference = node.get("referencedDecl", {})
+        if reference.get("id") == index["id"] and not _is_read(parents):
+            raise _RefusedError("the index may change")
+        if reference.get("id") in {one[0] for one in stores} and not _at_index(index, parents):
+            raise _RefusedError(f"it reaches for {reference.get('name')} at other places, too")
+    for one in (*declared, *(value for _, _, _, value in stores)):
+        if any(_changes(node) for node, _ in below({"inner": [one]})):
+            raise _RefusedError("a value changes something")
+    direct = all(
+        _at_index(index, parents[:-1], own=True)
+        for node, parents in kernel.nodes
+        if node.get("referencedDecl", {}).get("id") == index["id"] and _within(parents, rest)
+    )
+    made = tuple(
+        ElementStore(str(kernel.parameters[one].get("name")), Span(*_ends(target)), Span(*_ends(value)), size)
+        for one, size, target, value in stores
+    )
+    spans = [Span(*body), *(Span(*_written(kernel, one)) for one in declared)]
+    return ElementWork(
+        body=spans[0],
+        index=str(index.get("name")),
+        index_type=_canonical_type(index),
+        only_subscripts=direct,
+        condition=None if condition is None else Span(*_ends(condition)),
+        condition_holds=holds,
+        declarations=tuple(spans[1:]),
+        stores=made,
+    )
+
+
+def _canonical_type(variable: Node) -> str:
+    kind = variable.get("type", {})
+    return str(kind.get("desugaredQualType", kind.get("qualType", ""))).removeprefix("const ")
+
+
+def _index(kernel: _Kernel, statement: Node) -> Node:
+    """The first statement: a variable that is the work-item's index in x, in the grid."""
+    variable = (children(statement) or [{}])[0]
+    value = children(variable)[-1] if children(variable) else {}
+    plain_one = statement.get("kind") == "DeclStmt" and len(children(statement)) == 1
+    if not plain_one or variable.get("kind") != "VarDecl" or not _INDEX.fullmatch(_canonical_type(variable)):
+        raise _RefusedError("it does not begin with the index of its work-item")
+    begin, end = _ends(value)
+    found = list(kernel.coordinates(begin, end))
+    said = kernel.text[begin:end]
+    for a, b, what in reversed(found):
+        said = said[: a - begin] + what.encode() + said[b - begin :]
+    block, size, item = b"blockIdx.x", b"blockDim.x", b"threadIdx.x"
+    product = [b"%s*%s" % pair for pair in ((block, size), (size, block))]
+    sums = {one for part in product for one in (b"%s+%s" % (part, item), b"%s+%s" % (item, part))}
+    if re.sub(rb"[\s()]", b"", said) not in sums or re.search(
+        rb"\([^()]*\+[^()]*\)\s*\*|\*\s*\([^()]*\+", said
+    ):
+        raise _RefusedError("it does not begin with the index of its work-item in the grid")
+    return variable
+
+
+def _guarded(index: Node, statements: Sequence[Node]) -> tuple[Node | None, bool, list[Node]]:
+    """The condition of the work, whether it has to hold or to fail, and the statements under it."""
+    first = statements[0] if statements else {}
+    if first.get("kind") != "IfStmt":
+        return None, True, list(statements)
+    if first.get("hasElse") or first.get("hasInit") or first.get("hasVar"):
+        raise _RefusedError("its condition is more than one of the index")
+    condition, under = children(first)
+    work = children(under) if under.get("kind") == "CompoundStmt" else [under]
+    leaves = [one.get("kind") for one in work] == ["ReturnStmt"]
+    if len(statements) > 1 and not leaves:
+        raise _RefusedError("it does more than what its condition guards")
+    if not _bounds(index, condition, _ABOVE if leaves else _BELOW):
+        raise _RefusedError("its condition is more than a bound of the index")
+    begin, end = _ends(condition)
+    if offset_of(condition)[2] or not 0 <= begin < end:
+        raise _RefusedError("its condition is made by a macro")
+    return condition, not leaves, list(statements[1:]) if leaves else work
+
+
+def _bounds(index: Node, condition: Node, signs: frozenset[str]) -> bool:
+    """Whether a condition compares the index with what is one number for all work-items."""
+    condition = plain(condition)
+    if condition.get("kind") != "BinaryOperator":
+        return False
+    left, right = children(condition)
+    sign = str(condition.get("opcode"))
+    if _names(right, index):
+        left, right, sign = right, left, sign.translate(str.maketrans("<>", "><"))
+    others = [node for node, _ in below({"inner": [right]})]
+    plain_bound = all(
+        node.get("kind") in _IN_BOUND and node.get("referencedDecl", {}).get("id") != index["id"]
+        for node in others
+    )
+    whole = not any(word in type_name(node) for node in others for word in ("float", "double", "_Float16"))
+    return _names(left, index) and sign in signs and plain_bound and whole
+
+
+def _names(node: Node, index: Node) -> bool:
+    return bool(plain(node).get("referencedDecl", {}).get("id") == index["id"])
+
+
+def _store(kernel: _Kernel, index: Node, node: Node) -> tuple[str, int, Node, Node]:
+    """``P[i] = VALUE``: the parameter, bytes of an element, target and value."""
+    if node.get("kind") != "BinaryOperator" or node.get("opcode") != "=":
+        raise _RefusedError("it does more than to store elements at its own index")
+    target, value = children(node)
+    pointer = children(target)[0] if target.get("kind") == "ArraySubscriptExpr" else {}
+    name = children(pointer)[0] if pointer.get("castKind") == "LValueToRValue" else {}
+    parameter = kernel.parameters.get(str(name.get("referencedDecl", {}).get("id")))
+    if parameter is None or not _names(children(target)[1], index):
+        raise _RefusedError("it stores other than by a parameter at its own index")
+    element = _POINTER.fullmatch(_canonical_type(parameter))
+    if element is None:
+        raise _RefusedError(f"{parameter.get('name')} does not point to numbers of 4 or 8 bytes")
+    for part in (target, value):
+        (a, b), macros = _ends(part), [offset_of(part, end)[2] for end in ("begin", "end")]
+        if any(macros) or not 0 <= a < b:
+            raise _RefusedError("a store is made by a macro")
+    return parameter["id"], _NUMBERS[element[1]], target, value
+
+
+def _at_index(index: Node, parents: Parents, *, own: bool = False) -> bool:
+    """Whether a pointer that is named below ``parents`` is used as ``P[i]``; ``own``: the index is."""
+    around = [one for one in reversed(parents) if one.get("kind") not in {"ImplicitCastExpr", "ParenExpr"}]
+    subscript = around[0] if around else {}
+    if subscript.get("kind") != "ArraySubscriptExpr":
+        return False
+    return own or _names(children(subscript)[1], index)
+
+
+def _within(parents: Parents, statements: Sequence[Node]) -> bool:
+    return any(one is statement for one in parents for statement in statements)
+
+
+def _changes(node: Node) -> bool:
+    assigns = node.get("opcode") in {"=", "++", "--"} and node.get("kind") in {
+        "BinaryOperator",
+        "UnaryOperator",
+    }
+    return assigns or node.get("kind") == "CompoundAssignOperator"
+
+
+def _written(kernel: _Kernel, statement: Node) -> tuple[int, int]:
+    begin, end = _ends(statement)
+    if not 0 <= begin < end or kernel.text[end - 1 : end] != b";":
+        raise _RefusedError("a declaration is made by a macro")
+    return begin, end
