@@ -22,7 +22,7 @@ from rpl_core.run_directory.layout import DOCUMENTS, MANIFEST, RECORDINGS, is_ru
 from rpl_core.text import counted, shorten
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.common import PassEntry, RunManifest
+    from rpl_core.contracts.run import PassEntry, RunManifest
     from rpl_core.ingest.claims import Readers
 
     Life = tuple[str, int, int]  # clock, begin, end

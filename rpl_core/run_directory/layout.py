@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rpl_core.interfaces.document import DocumentContract
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.common import RunManifest
+    from rpl_core.contracts.run import RunManifest
 
 MANIFEST = "run.json"
 MAX_MANIFEST_BYTES = 32 << 20
@@ -27,7 +27,7 @@ class RunContract(DocumentContract):
     summary = "the manifest of a run directory"
 
     def model(self) -> type[RunManifest]:
-        from rpl_core.contracts.common import RunManifest
+        from rpl_core.contracts.run import RunManifest
 
         return RunManifest
 

@@ -12,7 +12,7 @@ import attrs
 from pydantic import ValidationError
 
 from rpl_core import __version__
-from rpl_core.contracts.common import ArtefactEntry, PassEntry, RunManifest
+from rpl_core.contracts.run import ArtefactEntry, PassEntry, RunManifest
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.files import (
     make_directory,

@@ -22,7 +22,8 @@ from rpl_measure.manifest import FOLDERS, complete_pairs, read_manifest
 from rpl_measure.samples import Statistic, observe, observe_process
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.common import ArtefactDoc, PassEntry, RunManifest
+    from rpl_core.contracts.common import ArtefactDoc
+    from rpl_core.contracts.run import PassEntry, RunManifest
     from rpl_core.ingest.claims import Readers  # `host.catalog.readers().contributions`
     from rpl_core.model.diagnostic import Diagnostic
     from rpl_core.model.trace import Agent, Trace

@@ -159,9 +159,6 @@ def _filled(text: str, width: int, first: str = "") -> list[str]:
     )
 
 
-_LONGEST_NAME = 48
-
-
 class TextRenderer(Renderer):
     name = "text"
     summary = "aligned tables for a terminal or a log"
@@ -303,9 +300,9 @@ def corrections_section(
         return ""
     columns = ("FLOPs per launch", "counted", "est.: active lanes", "label then")
     droppable = ("counted",)
-    return fit_table(
-        columns, rows, width, right=columns[1:3], droppable=droppable, longest_name=_LONGEST_NAME
-    )[0]
+    return fit_table(columns, rows, width, right=columns[1:3], droppable=droppable, longest_name=NAME_WIDTH)[
+        0
+    ]
 
 
 def _figure(metric: Metric | None) -> str:
@@ -492,7 +489,6 @@ def _fitted(
 SHOWN_FORECASTS = 5
 #: Calls that idle time is named by; dag.json holds all.
 SHOWN_CALLS = 4
-_NAME_WIDTH = 48
 
 
 def path_section(
@@ -600,7 +596,7 @@ class _Names:
 
     def __init__(self, dag: DagDocument, shown: Mapping[str, str]) -> None:
         self._shown = shown
-        self._short = shorten_apart(shown.values(), _NAME_WIDTH)
+        self._short = shorten_apart(shown.values(), NAME_WIDTH)
         self._copies = {symbol.name for symbol in dag.symbols if symbol.kind == "copy"}
 
     def of(self, part: DominantWorkPart | ForecastPart) -> str:

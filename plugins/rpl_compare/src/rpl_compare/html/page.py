@@ -178,8 +178,7 @@ def _documents(recording: Recording, host: PluginHost) -> Mapping[str, BaseModel
 
 #: Plots on the page; the document holds all items (chosen).
 _MOST_PLOTS = 40
-#: The drawing, and the part of it in which points lie.
-_WIDTH, _HEIGHT = 800.0, 150.0
+#: The part of the drawing, 800 by 150, in which points lie.
 _LEFT, _RIGHT, _TOP, _BOTTOM = 8.0, 792.0, 14.0, 136.0
 
 

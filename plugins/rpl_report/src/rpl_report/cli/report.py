@@ -20,7 +20,7 @@ from rpl_report.hookspecs import EXPORTERS
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
-    from rpl_core.contracts.common import RunManifest
+    from rpl_core.contracts.run import RunManifest
     from rpl_core.documents import Documents
     from rpl_core.ingest.claims import Readers
     from rpl_core.interfaces.renderer import RenderRequest
