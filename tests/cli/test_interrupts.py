@@ -129,10 +129,10 @@ KILLED = f"""
 import os, signal
 from rpl_core import files
 write = files._replace
-def write_or_die(path, *arguments):
+def write_or_die(path, *arguments, **options):
     if path.name == os.environ["KILLED_AT"]:
         os.kill(os.getpid(), signal.SIGKILL)
-    write(path, *arguments)
+    write(path, *arguments, **options)
 files._replace = write_or_die
 {START}
 """

@@ -203,8 +203,9 @@ def test_explain_without_counters_says_why_there_is_no_roofline(run, rpl_cli):
     assert "headroom    unknown: hbm_utilization is unknown" in shown
 
 
-def test_explain_holds_arithmetic_against_its_ceiling(rpl_cli, tmp_path):
-    rpl_cli("demo", "--runs", "1", "-o", tmp_path / "run").assert_ok()
+def test_explain_holds_arithmetic_against_its_ceiling(rpl_cli, tmp_path, monkeypatch):
+    monkeypatch.setenv("RPL_LOAD_PLUGINS", f"{os.environ['RPL_LOAD_PLUGINS']},rpl-emu")
+    rpl_cli("demo", "--recorded", "--runs", "1", "-o", tmp_path / "run").assert_ok()
     shown = rpl_cli("explain", "gemm", "--run", tmp_path / "run").assert_ok().stdout
     (line,) = (line for line in shown.splitlines() if "F16 mfma" in line)
     assert line.endswith(" of 1,307,443 GOP/s, picks the roof")

@@ -71,7 +71,7 @@ def test_real_recording(entry, rpl_shared_data, rpl_cli, tmp_path):
 
 
 def test_the_kernels_of_the_demo_have_the_labels_they_were_made_for(rpl_cli, tmp_path):
-    rpl_cli("demo", "-o", tmp_path / "run").assert_ok()
+    rpl_cli("demo", "--recorded", "-o", tmp_path / "run").assert_ok()
 
     kernels = json.loads((tmp_path / "run" / "analysis.json").read_text())["kernels"]
 

@@ -49,7 +49,7 @@ def test_the_example_of_the_guide_runs(rpl_cli, tmp_path, monkeypatch, capsys):
     (example,) = (
         part.partition("```")[0] for part in guide.split("```python\n") if "rpl_analysis.load" in part
     )
-    rpl_cli("demo", "-o", tmp_path / "demo").assert_ok()
+    rpl_cli("demo", "--recorded", "-o", tmp_path / "demo").assert_ok()
     monkeypatch.chdir(tmp_path)
     exec(compile(example, "the guide", "exec"), {})
     name, total = capsys.readouterr().out.splitlines()

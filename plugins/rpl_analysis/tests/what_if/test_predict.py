@@ -92,7 +92,7 @@ def test_copies_can_be_left_out_here_and_in_the_analysis(demo, rpl_cli, tmp_path
 
 def test_a_run_remembers_that_copies_were_left_out(rpl_cli, tmp_path, monkeypatch):
     monkeypatch.setenv("RPL_COPIES", "false")
-    rpl_cli("demo", "--runs", "1", "-o", tmp_path / "run").assert_ok()
+    rpl_cli("demo", "--recorded", "--runs", "1", "-o", tmp_path / "run").assert_ok()
     monkeypatch.delenv("RPL_COPIES")
     before = (tmp_path / "run" / "dag.json").read_bytes()
     rpl_cli("analyze", tmp_path / "run").assert_ok()

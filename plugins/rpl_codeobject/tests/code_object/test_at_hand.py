@@ -153,7 +153,7 @@ def test_links_and_other_files_beside_a_recording_are_left_alone(tmp_path):
 
 
 def test_packed_arithmetic_of_a_run_is_estimated_beside_the_count(packed_code, rpl_cli, tmp_path):
-    rpl_cli("demo", "--runs", "1", "-o", tmp_path / "run").assert_ok()
+    rpl_cli("demo", "--recorded", "--runs", "1", "-o", tmp_path / "run").assert_ok()
     before = _nbody(tmp_path / "run")
     rpl_cli("analyze", tmp_path / "run", "--code-object", packed_code).assert_ok()
     after = _nbody(tmp_path / "run")
@@ -182,7 +182,7 @@ def _with_packed_doubled(kernel):
 
 
 def test_code_of_other_kernels_and_absent_files_are_told(packed_code, rpl_cli, tmp_path, compile_hip):
-    rpl_cli("demo", "--runs", "1", "-o", tmp_path / "run").assert_ok()
+    rpl_cli("demo", "--recorded", "--runs", "1", "-o", tmp_path / "run").assert_ok()
     other = compile_hip("__global__ void other(int* a) { a[LANE] = 1; }", name="other.hsaco")
     told = rpl_cli("analyze", tmp_path / "run", "--code-object", other).assert_ok().stderr
     assert "have none of the recorded kernels" in told

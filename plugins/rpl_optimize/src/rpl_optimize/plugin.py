@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core import hookimpl
-from rpl_core.interfaces.document import DocumentContract
 from rpl_core.interfaces.options import PluginSetting, SettingKind
 
 if TYPE_CHECKING:
+    from rpl_core.interfaces.document import DocumentContract
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
-    from rpl_optimize.contracts.optimize import OptimizeDocument
     from rpl_optimize.interfaces.builder import BuildSystem
     from rpl_optimize.interfaces.equivalence import EquivalenceCheck
     from rpl_optimize.interfaces.proposer import Proposer
@@ -48,27 +46,9 @@ def rpl_builders() -> tuple[BuildSystem, ...]:
     return (*told, *found)
 
 
-class OptimizeContract(DocumentContract):
-    """A session's summary as the core knows it; the model is imported when somebody looks."""
-
-    name = "optimize"
-    summary = "an optimization"
-
-    def model(self) -> type[OptimizeDocument]:
-        from rpl_optimize.contracts.optimize import OptimizeDocument
-
-        return OptimizeDocument
-
-    def found_in(self, directory: Path) -> str:
-        measured = directory / "baselines" / "001" / "profile"
-        return (
-            f"see it with `rpl ledger show {directory}`; "
-            f"the runs that it measured are below, such as {measured}"
-        )
-
-
 @hookimpl
 def rpl_documents() -> tuple[DocumentContract, ...]:
+    from rpl_optimize.contracts.kinds import OptimizeContract
 
     return (OptimizeContract(),)
 

@@ -153,10 +153,16 @@ def module_loop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClosedLoop
         yield opened
 
 
-@pytest.fixture(scope="package")
-def accepted_loop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClosedLoop]:
-    """A session with a candidate that was rejected for its results and one that was accepted."""
+@pytest.fixture(scope="session")
+def accepted_session(tmp_path_factory: pytest.TempPathFactory) -> ClosedLoop:
+    """A session with a candidate that was rejected for its results and one that was accepted; it is over."""
     with _open(tmp_path_factory.mktemp("accepted")) as opened:
         opened.script("wrong results", "faster")
         opened("--max-iters", "2", *opened.CHECKED).assert_ok()
-        yield opened
+    return opened
+
+
+@pytest.fixture
+def accepted_loop(accepted_session: ClosedLoop, monkeypatch: pytest.MonkeyPatch) -> ClosedLoop:
+    """The same with a command line of the test's own."""
+    return attrs.evolve(accepted_session, cli=CommandLine(monkeypatch))

@@ -30,8 +30,8 @@ pytestmark = pytest.mark.clang
 
 
 @pytest.fixture(scope="module")
-def finished(accepted_loop) -> Path:
-    return accepted_loop.root
+def finished(accepted_session) -> Path:
+    return accepted_session.root
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,9 @@ def session(module_loop):
 
 
 @pytest.fixture(scope="module")
-def judged(session, accepted_loop):
+def judged(session, accepted_session):
     """The judgement of each kind of candidate."""
-    candidates = [*session.document()["candidates"], *accepted_loop.document()["candidates"]]
+    candidates = [*session.document()["candidates"], *accepted_session.document()["candidates"]]
     return {candidate["summary"]: candidate["judgement"] for candidate in candidates}
 
 

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, cast,
 
 import attrs
 
-from rpl_core.documents import Draft
 from rpl_core.model.metric import Metric
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from attrs import frozen as record
+
+    from rpl_core.documents import Draft
 
 __all__ = [
     "INSIDE",
@@ -144,13 +145,20 @@ def plain_values(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(plain_values, value))
     if kind is Metric:
-        return Draft({name: _without_enum(getattr(value, name)) for name in _names(Metric) or ()})
+        return _draft()({name: _without_enum(getattr(value, name)) for name in _names(Metric) or ()})
     names = _names(kind)
     if names is not None:
-        return Draft({name: plain_values(getattr(value, name)) for name in names})
+        return _draft()({name: plain_values(getattr(value, name)) for name in names})
     if isinstance(value, Mapping):
         return {name: plain_values(item) for name, item in value.items()}
     return _without_enum(value)
+
+
+@cache
+def _draft() -> type[Draft]:
+    from rpl_core.documents import Draft  # and with it numpy, which the options of commands must not load
+
+    return Draft
 
 
 def _without_enum(value: Any) -> Any:
