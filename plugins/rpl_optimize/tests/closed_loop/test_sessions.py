@@ -12,6 +12,7 @@ from rpl_testkit.requirements import absent
 pytestmark = pytest.mark.clang
 
 
+@pytest.mark.long
 def test_without_a_check_there_is_no_verdict(loop) -> None:
     loop.script("faster")
     loop("--no-traffic-gate", "--max-iters", "1").assert_exit(75)
