@@ -22,9 +22,9 @@ from rpl_analysis.critical_path import (
 )
 from rpl_analysis.critical_path import symbols as symbols_module
 from rpl_analysis.critical_path import whatif as whatif_module
-from rpl_analysis.critical_path.segment_sums import segment_sums
 from rpl_analysis.critical_path.solve import solve_slack
 from rpl_analysis.critical_path.symbols import sum_by
+from rpl_analysis.critical_path.whatif import segment_sums
 
 SPEEDUPS = (0.5, 1.0, 1.25, 3.7, math.inf)
 
@@ -101,7 +101,7 @@ def test_too_many_segments_are_asked_node_by_node(loose_case, monkeypatch) -> No
     weights = weigh(graph, "exec_only")
     scenarios = [Scenario(k, s) for k in range(4) for s in SPEEDUPS]
     by_sums = what_if(graph, weights, symbol, scenarios)
-    monkeypatch.setattr("rpl_analysis.critical_path.segment_sums._MOST_CELLS", 0)
+    monkeypatch.setattr("rpl_analysis.critical_path.whatif._MOST_CELLS", 0)
     assert segment_sums(graph, weights.execution_ns, symbol) is None
     assert what_if(graph, weights, symbol, scenarios) == by_sums
     assert whatif_module.segment_sums is segment_sums

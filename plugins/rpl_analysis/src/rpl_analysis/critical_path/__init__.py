@@ -7,7 +7,6 @@ Who depends on whom across streams is the caller's knowledge and comes in as edg
 
 from __future__ import annotations
 
-from rpl_analysis.critical_path.dominance import Dominance, dominance_after, dominant_symbol
 from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS, build_graph
 from rpl_analysis.critical_path.intervals import BusyTime, Intervals, merge_intervals, sum_busy_time
 from rpl_analysis.critical_path.model import (
@@ -20,7 +19,7 @@ from rpl_analysis.critical_path.model import (
     Solution,
     Weighting,
 )
-from rpl_analysis.critical_path.path import trace_path
+from rpl_analysis.critical_path.path import Dominance, dominance_after, dominant_symbol, trace_path
 from rpl_analysis.critical_path.solve import solve
 from rpl_analysis.critical_path.symbols import SymbolSums, sum_symbols
 from rpl_analysis.critical_path.weights import scale_symbol, weigh

@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_analysis.critical_path.chains import canonical_order, lay_out_chain
+from rpl_analysis.critical_path.chains import (
+    PositionEdges,
+    canonical_order,
+    drop_implied,
+    lay_out_chain,
+    settle,
+)
 from rpl_analysis.critical_path.contraction import contract
-from rpl_analysis.critical_path.edges import PositionEdges, drop_implied, settle
 from rpl_analysis.critical_path.model import CHAIN_REPAIR, CrossEdges, DispatchGraph
 from rpl_core.errors import BadDataError
 from rpl_core.text import counted

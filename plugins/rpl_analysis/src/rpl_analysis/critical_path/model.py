@@ -15,8 +15,8 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rpl_analysis.critical_path.chains import PositionEdges
     from rpl_analysis.critical_path.contraction import Contraction
-    from rpl_analysis.critical_path.edges import PositionEdges
 
     IntArray = NDArray[np.int64]
 

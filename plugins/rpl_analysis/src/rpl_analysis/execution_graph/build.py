@@ -12,8 +12,8 @@ import numpy as np
 
 from rpl_analysis.contracts.graph import DominantWorkPart
 from rpl_analysis.critical_path.path import trace_path
-from rpl_analysis.critical_path.segment_sums import segment_sums
 from rpl_analysis.critical_path.weights import weigh
+from rpl_analysis.critical_path.whatif import segment_sums
 from rpl_analysis.execution_graph.dependencies.all_edges import find_dependencies
 from rpl_analysis.execution_graph.dependencies.graph_launches import link_lanes
 from rpl_analysis.execution_graph.graph.nodes import work_nodes

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from rpl_analysis.contracts.graph import DominancePart, ForecastPart, GainPart, SpeedupForecastPart
-from rpl_analysis.critical_path.dominance import dominance_after
+from rpl_analysis.critical_path.path import dominance_after
 from rpl_analysis.critical_path.weights import shrunk
 from rpl_analysis.critical_path.whatif import Scenario, what_if_by
 from rpl_analysis.execution_graph.results.unknown_order import ChangedWork
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_analysis.critical_path.dominance import Dominance
     from rpl_analysis.critical_path.model import NodeWeights
-    from rpl_analysis.critical_path.segment_sums import SegmentSums
-    from rpl_analysis.critical_path.whatif import WhatIf
+    from rpl_analysis.critical_path.path import Dominance
+    from rpl_analysis.critical_path.whatif import SegmentSums, WhatIf
     from rpl_analysis.execution_graph.results.domain import SolvedDomain
     from rpl_analysis.execution_graph.results.unknown_order import LaneOrder
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_analysis.contracts.graph import ForecastPart
-    from rpl_analysis.critical_path.segment_sums import SegmentSums
+    from rpl_analysis.critical_path.whatif import SegmentSums
     from rpl_analysis.execution_graph.results.domain import SolvedDomain
 
     Int64Column = NDArray[np.int64]
