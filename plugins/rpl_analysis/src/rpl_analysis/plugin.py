@@ -59,7 +59,7 @@ def rpl_classifier_rules() -> tuple[Rule, ...]:
 
 @hookimpl
 def rpl_collective_rules() -> tuple[CollectiveRule, ...]:
-    from rpl_analysis.ranks.recognise import builtin_collective_rules
+    from rpl_analysis.ranks.report import builtin_collective_rules
 
     return builtin_collective_rules()
 

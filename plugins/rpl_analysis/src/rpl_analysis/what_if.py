@@ -14,7 +14,7 @@ import numpy as np
 from rpl_analysis.critical_path.weights import scale_symbol, shrunk, weigh
 from rpl_analysis.execution_graph.dependencies.all_edges import find_dependencies
 from rpl_analysis.execution_graph.dependencies.graph_launches import link_lanes
-from rpl_analysis.execution_graph.graph.nodes import work_nodes
+from rpl_analysis.execution_graph.graph import work_nodes
 from rpl_analysis.execution_graph.results.confidence import other_lengths
 from rpl_analysis.execution_graph.results.domain import graph_of, machine_domains, path_length
 from rpl_analysis.execution_graph.results.unknown_order import ChangedWork, LaneOrder, order_is_known

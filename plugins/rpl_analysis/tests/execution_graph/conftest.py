@@ -6,8 +6,7 @@ import networkx as nx
 import pytest
 
 from rpl_analysis.execution_graph.dependencies.all_edges import Dependencies, find_dependencies
-from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
-from rpl_analysis.execution_graph.graph.nodes import WorkNodes, work_nodes
+from rpl_analysis.execution_graph.graph import Confidence, EdgeKind, WorkNodes, work_nodes
 from rpl_core.model.trace import Trace
 from rpl_testkit.programs import RecordedProgram
 

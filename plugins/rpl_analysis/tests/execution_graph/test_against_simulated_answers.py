@@ -16,8 +16,7 @@ import networkx as nx
 import pytest
 
 from rpl_analysis.execution_graph.build import execution_graph
-from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
-from rpl_analysis.execution_graph.graph.lanes import lanes_are_queues
+from rpl_analysis.execution_graph.graph import Confidence, EdgeKind, lanes_are_queues
 from rpl_rocprofv3.readers.catalog import RocpdReader
 from rpl_testkit.simulation import figures
 from rpl_testkit.simulation.database import write_database

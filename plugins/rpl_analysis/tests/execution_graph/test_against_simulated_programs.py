@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from rpl_analysis.execution_graph.build import execution_graph
 from rpl_analysis.execution_graph.dependencies.graph_launches import NO_LINK, link_lanes
-from rpl_analysis.execution_graph.graph.edges import Confidence
-from rpl_analysis.execution_graph.graph.lanes import lanes_are_queues
+from rpl_analysis.execution_graph.graph import Confidence, lanes_are_queues
 from rpl_analysis.what_if import FasterKernel, ReplayedRun
 from rpl_testkit.simulation.proofs import proven_order
 from rpl_testkit.simulation.runtime import Costs, HostThread, Kind, Played, Step, beside, play

@@ -8,11 +8,11 @@ import attrs
 import numpy as np
 import pytest
 
+from rpl_analysis.execution_graph import graph
 from rpl_analysis.execution_graph.build import execution_graph
 from rpl_analysis.execution_graph.dependencies import graph_launches
-from rpl_analysis.execution_graph.graph import numbering
-from rpl_analysis.execution_graph.host_program import lane_order
-from rpl_analysis.execution_graph.results import symbol_edges, time_spent
+from rpl_analysis.execution_graph.host_program import submission
+from rpl_analysis.execution_graph.results import symbols, time_spent
 from rpl_analysis.runtime import timing
 from rpl_analysis.runtime.timing import representative_shapes
 from rpl_testkit.traces import TracedDispatch, make_trace
@@ -53,9 +53,9 @@ def test_small_blocks_give_the_same_graph(streams, block, monkeypatch) -> None:
         ]
 
     whole = graphs(), kernels()
-    for module in (graph_launches, lane_order, numbering, time_spent):
+    for module in (graph_launches, submission, graph, time_spent):
         monkeypatch.setattr(module, "BLOCK", block)
-    monkeypatch.setattr(symbol_edges, "_BLOCK", block)
+    monkeypatch.setattr(symbols, "_BLOCK", block)
     monkeypatch.setattr(timing, "_BLOCK", block)
     assert (graphs(), kernels()) == whole
 

@@ -10,9 +10,9 @@ import pytest
 
 from rpl_analysis.execution_graph.build import execution_graph
 from rpl_analysis.execution_graph.dependencies.all_edges import find_dependencies
-from rpl_analysis.execution_graph.graph.nodes import work_nodes
+from rpl_analysis.execution_graph.graph import work_nodes
 from rpl_analysis.execution_graph.results.domain import machine_domains
-from rpl_analysis.execution_graph.results.host_timeline import host_timeline
+from rpl_analysis.execution_graph.results.loads import host_timeline
 from rpl_analysis.execution_graph.results.time_spent import IDLE_CAUSES, find_releases, idle_intervals
 from rpl_core.model.trace import Trace
 from rpl_testkit.programs import RecordedProgram

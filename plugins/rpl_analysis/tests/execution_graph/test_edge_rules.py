@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from rpl_analysis.execution_graph.dependencies.graph_launches import NO_LINK, link_lanes
-from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
+from rpl_analysis.execution_graph.graph import Confidence, EdgeKind
 from rpl_testkit.programs import RecordedProgram
 
 if sys.version_info >= (3, 11):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rpl_analysis.execution_graph.dependencies import device_waits
-from rpl_analysis.execution_graph.graph.edges import Confidence
+from rpl_analysis.execution_graph.graph import Confidence
 from rpl_core.model.trace import CallKind
 from rpl_testkit.programs import RecordedProgram
 

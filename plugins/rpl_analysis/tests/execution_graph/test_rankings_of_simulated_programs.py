@@ -16,7 +16,7 @@ import attrs
 import pytest
 
 from rpl_analysis.execution_graph.build import execution_graph
-from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
+from rpl_analysis.execution_graph.graph import Confidence, EdgeKind
 from rpl_testkit.simulation import figures
 from rpl_testkit.simulation.runtime import Costs, Played, beside, play
 

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_analysis.execution_graph.graph.numbering import join_keys, number_keys, places
+from rpl_analysis.execution_graph.graph import join_keys, number_keys, places
 
 EVENT = 0xE1
 

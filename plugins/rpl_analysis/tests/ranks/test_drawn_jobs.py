@@ -15,7 +15,7 @@ import pytest
 from rpl_analysis.contracts.rank_job import RankJob
 from rpl_analysis.ranks.answer import answer_of
 from rpl_analysis.ranks.job import JobSummary
-from rpl_analysis.ranks.recognise import builtin_collective_rules
+from rpl_analysis.ranks.report import builtin_collective_rules
 from rpl_analysis.ranks.summary import summarise
 from rpl_core.model.trace import Trace
 from rpl_testkit.traces import TracedDispatch, make_trace, mi300x_agent

@@ -22,7 +22,7 @@ from rpl_analysis.contracts.rank_job import RankJob
 from rpl_analysis.ranks.answer import answer_of
 from rpl_analysis.ranks.job import JobSummary
 from rpl_analysis.ranks.page import job_page
-from rpl_analysis.ranks.recognise import builtin_collective_rules
+from rpl_analysis.ranks.report import builtin_collective_rules
 from rpl_analysis.ranks.summary import summarise
 from rpl_analysis.ranks.text import job_text
 from rpl_core.model.trace import Trace

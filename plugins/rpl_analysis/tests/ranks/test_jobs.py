@@ -19,8 +19,7 @@ from rpl_analysis.ranks.answer import answer_of
 from rpl_analysis.ranks.gather import numbers_in
 from rpl_analysis.ranks.job import JobSummary, find_waits, merge_jobs
 from rpl_analysis.ranks.page import job_page
-from rpl_analysis.ranks.recognise import builtin_collective_rules
-from rpl_analysis.ranks.report import rank_report
+from rpl_analysis.ranks.report import builtin_collective_rules, rank_report
 from rpl_analysis.ranks.summary import summarise
 from rpl_analysis.ranks.summary_file import (
     RecordedFile,

@@ -11,8 +11,12 @@ import numpy as np
 import pytest
 
 from rpl_analysis.ranks.analyzer import MANY_RANKS
-from rpl_analysis.ranks.recognise import builtin_collective_rules, collectives_among
-from rpl_analysis.ranks.report import compare_arrivals, rank_report
+from rpl_analysis.ranks.report import (
+    builtin_collective_rules,
+    collectives_among,
+    compare_arrivals,
+    rank_report,
+)
 from rpl_core.model.recording import merge_traces
 from rpl_testkit.recordings import Launch
 from rpl_testkit.traces import TracedDispatch, make_trace, mi300x_agent

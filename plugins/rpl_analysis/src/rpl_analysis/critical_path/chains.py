@@ -2,7 +2,6 @@
 
 A chain is what a runtime runs in order: a stream, or a hardware queue where streams are unknown. The
 order is (chain, begin, end, identity). Times leave this module relative to the first begin of the graph.
-Edges between chains are ``edges``'.
 """
 
 from __future__ import annotations

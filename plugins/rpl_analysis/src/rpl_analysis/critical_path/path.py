@@ -18,15 +18,15 @@ from rpl_analysis.critical_path.weights import scale_positions
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from rpl_analysis.critical_path.model import DispatchGraph, NodeWeights
     from rpl_analysis.critical_path.solve import Advance
+    from rpl_analysis.critical_path.whatif import SegmentSums
 
     IntArray = NDArray[np.int64]
-    from collections.abc import Sequence
-
-    from rpl_analysis.critical_path.whatif import SegmentSums
 
 _NO_EDGE = -1
 

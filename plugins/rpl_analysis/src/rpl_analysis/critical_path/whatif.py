@@ -16,15 +16,14 @@ from rpl_analysis.critical_path.weights import shrunk
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rpl_analysis.critical_path.model import DispatchGraph
-
-    IntArray = NDArray[np.int64]
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from rpl_analysis.critical_path.contraction import Contraction
-    from rpl_analysis.critical_path.model import NodeWeights
+    from rpl_analysis.critical_path.model import DispatchGraph, NodeWeights
+
+    IntArray = NDArray[np.int64]
 
 # What each symbol spends in each segment of a graph without edges.
 #

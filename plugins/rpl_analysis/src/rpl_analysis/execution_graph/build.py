@@ -16,7 +16,7 @@ from rpl_analysis.critical_path.weights import weigh
 from rpl_analysis.critical_path.whatif import segment_sums
 from rpl_analysis.execution_graph.dependencies.all_edges import find_dependencies
 from rpl_analysis.execution_graph.dependencies.graph_launches import link_lanes
-from rpl_analysis.execution_graph.graph.nodes import work_nodes
+from rpl_analysis.execution_graph.graph import work_nodes
 from rpl_analysis.execution_graph.results.confidence import (
     certain_share,
     count_edges,
@@ -32,12 +32,21 @@ from rpl_analysis.execution_graph.results.forecasts import (
     rank_gains,
 )
 from rpl_analysis.execution_graph.results.full_columns import graph_columns
-from rpl_analysis.execution_graph.results.host_timeline import host_timeline
-from rpl_analysis.execution_graph.results.loads import MOST_PARTS, MachineLoad, machine_load, process_paths
+from rpl_analysis.execution_graph.results.loads import (
+    MOST_PARTS,
+    MachineLoad,
+    host_timeline,
+    machine_load,
+    process_paths,
+)
 from rpl_analysis.execution_graph.results.model import ExecutionGraph, WorkOnPath
 from rpl_analysis.execution_graph.results.paths import find_near_paths, path_segments
-from rpl_analysis.execution_graph.results.symbol_edges import sum_symbol_edges
-from rpl_analysis.execution_graph.results.symbols import find_symbol_slack, rank_symbols, symbol_criticality
+from rpl_analysis.execution_graph.results.symbols import (
+    find_symbol_slack,
+    rank_symbols,
+    sum_symbol_edges,
+    symbol_criticality,
+)
 from rpl_analysis.execution_graph.results.time_spent import break_down
 from rpl_analysis.execution_graph.results.unknown_order import LaneOrder, longest_chain_ns, order_is_known
 from rpl_core.model.trace import distinct_values
@@ -56,7 +65,7 @@ if TYPE_CHECKING:
     from rpl_analysis.critical_path.model import NodeWeights
     from rpl_analysis.execution_graph.dependencies.all_edges import SyncInfo
     from rpl_analysis.execution_graph.dependencies.graph_launches import LaneLinks
-    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.graph import WorkNodes
     from rpl_analysis.execution_graph.host_program.program import HostProgram
     from rpl_analysis.execution_graph.results.domain import Domain, SolvedDomain
     from rpl_core.model.trace import Trace

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,15 +18,14 @@ from rpl_analysis.contracts.ranks import (
     RankTimePart,
 )
 from rpl_analysis.critical_path.intervals import BusyTime, sum_busy_time
-from rpl_analysis.execution_graph.graph.nodes import WorkNodes, work_nodes
-from rpl_analysis.execution_graph.graph.numbering import number_keys
+from rpl_analysis.execution_graph.graph import WorkNodes, number_keys, work_nodes
 from rpl_analysis.interfaces import CollectiveRule, CollectiveWait
-from rpl_analysis.ranks.recognise import collectives_among
+from rpl_analysis.text.packaged_toml import packaged_rules
 from rpl_core.model.metric import Exactness
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,7 +33,34 @@ if TYPE_CHECKING:
 
     Int64Column = NDArray[np.int64]
 
-__all__ = ["Arrivals", "compare_arrivals", "rank_keys", "rank_report"]
+# Which kernels communicate between GPUs, by the rules that plugins offer.
+
+#: Longer names are searched so far: rules look at what a function is called.
+_MOST_CHARACTERS = 512
+
+
+@cache
+def builtin_collective_rules() -> tuple[CollectiveRule, ...]:
+    """The rules of ``collectives.toml`` beside this module."""
+    entries = packaged_rules(__package__, "collectives.toml")
+    return tuple(CollectiveRule(**{**entry, "waits": CollectiveWait(entry["waits"])}) for entry in entries)
+
+
+def collectives_among(names: Sequence[str], rules: Iterable[CollectiveRule]) -> Mapping[int, CollectiveRule]:
+    """The rule for each of ``names`` that communicates, by its place."""
+    compiled = [(re.compile(rule.pattern, re.IGNORECASE), rule) for rule in rules]
+    functions = [_function(name) for name in names]
+    matches = {
+        place: next((rule for pattern, rule in compiled if pattern.search(function)), None)
+        for place, function in enumerate(functions)
+    }
+    return {place: rule for place, rule in matches.items() if rule is not None}
+
+
+def _function(name: str) -> str:
+    """What stands before template arguments and parameters."""
+    text = name[:_MOST_CHARACTERS].replace("(anonymous namespace)", "")
+    return re.split("[<(]", text, maxsplit=1)[0]
 
 
 #: So many GPUs, ranks and kernels are listed (chosen).

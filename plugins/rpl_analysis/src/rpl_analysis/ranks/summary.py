@@ -13,11 +13,10 @@ import numpy as np
 
 from rpl_analysis.critical_path.intervals import merge_intervals
 from rpl_analysis.execution_graph.build import process_lengths
-from rpl_analysis.execution_graph.graph.nodes import work_nodes
+from rpl_analysis.execution_graph.graph import work_nodes
 from rpl_analysis.phases import phase_report
 from rpl_analysis.ranks.digest import KernelTimes, times_of
-from rpl_analysis.ranks.recognise import collectives_among
-from rpl_analysis.ranks.report import rank_keys
+from rpl_analysis.ranks.report import collectives_among, rank_keys
 from rpl_core.model.trace import COLLECTIVES, CollectiveLaunch
 from rpl_core.values import frozen
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_analysis.critical_path.intervals import Intervals
-    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.graph import WorkNodes
     from rpl_analysis.interfaces import CollectiveRule
     from rpl_core.model.trace import Trace
 

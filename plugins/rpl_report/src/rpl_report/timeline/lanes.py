@@ -10,10 +10,9 @@ import numpy as np
 
 from rpl_analysis.critical_path.segmented import running_max
 from rpl_analysis.execution_graph.dependencies.all_edges import find_dependencies
-from rpl_analysis.execution_graph.graph.nodes import work_nodes
-from rpl_analysis.execution_graph.graph.numbering import number_keys
+from rpl_analysis.execution_graph.graph import number_keys, work_nodes
 from rpl_analysis.execution_graph.results.domain import machine_domains, solve_domain
-from rpl_analysis.execution_graph.results.host_timeline import host_timeline
+from rpl_analysis.execution_graph.results.loads import host_timeline
 from rpl_analysis.execution_graph.results.time_spent import IdleIntervals, find_releases, idle_intervals
 from rpl_analysis.phases import ranges_by_name
 from rpl_core.values import frozen
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_analysis.execution_graph.dependencies.all_edges import Dependencies
-    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.graph import WorkNodes
     from rpl_analysis.execution_graph.results.domain import SolvedDomain
     from rpl_analysis.phases import Place
     from rpl_core.model.trace import Queue, Stream, Trace

@@ -15,7 +15,7 @@ from rpl_analysis.execution_graph.dependencies.measured_event_edges import (
     measured_event_edges,
 )
 from rpl_analysis.execution_graph.dependencies.null_streams import blocking_lanes, null_stream_edges
-from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeTable, join_edges, no_edges
+from rpl_analysis.execution_graph.graph import Confidence, EdgeTable, join_edges, no_edges
 from rpl_analysis.execution_graph.host_program.program import host_program
 from rpl_core.values import frozen
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_analysis.execution_graph.dependencies.awaited_work import AwaitedWork
-    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.graph import WorkNodes
     from rpl_analysis.execution_graph.host_program.calls import HostCalls
     from rpl_analysis.execution_graph.host_program.program import HostProgram
     from rpl_core.model.trace import Trace

@@ -15,8 +15,8 @@ import numpy as np
 from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
 from rpl_analysis.critical_path.segmented import carried_max, running_max
 from rpl_analysis.execution_graph.dependencies.device_waits import AwaitedPairs, device_waits
-from rpl_analysis.execution_graph.graph.edges import Confidence
-from rpl_analysis.execution_graph.host_program.overlapping_calls import last_surely_before
+from rpl_analysis.execution_graph.graph import Confidence
+from rpl_analysis.execution_graph.host_program.calls import last_surely_before
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, CallKind
 from rpl_core.values import frozen
 

@@ -12,8 +12,8 @@ import attrs
 import numpy as np
 
 from rpl_analysis.execution_graph.dependencies.null_streams import Blocking
-from rpl_analysis.execution_graph.graph.edges import Confidence
-from rpl_analysis.execution_graph.host_program.overlapping_calls import last_surely_before, surely_submitted
+from rpl_analysis.execution_graph.graph import Confidence
+from rpl_analysis.execution_graph.host_program.calls import last_surely_before, surely_submitted
 from rpl_analysis.execution_graph.host_program.submission import call_place
 from rpl_core.model.trace import CallKind, distinct_values
 from rpl_core.values import frozen

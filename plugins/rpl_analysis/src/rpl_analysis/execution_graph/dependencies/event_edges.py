@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_analysis.critical_path.segmented import carried_max
-from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind, EdgeTable
-from rpl_analysis.execution_graph.graph.numbering import places
-from rpl_analysis.execution_graph.host_program.overlapping_calls import (
+from rpl_analysis.execution_graph.graph import Confidence, EdgeKind, EdgeTable, places
+from rpl_analysis.execution_graph.host_program.calls import (
     first_surely_after,
     last_surely_before,
     surely_before,
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_analysis.execution_graph.dependencies.pending_waits import PendingWork
-    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.graph import WorkNodes
     from rpl_analysis.execution_graph.host_program.calls import HostCalls
     from rpl_analysis.execution_graph.host_program.program import HostProgram
 

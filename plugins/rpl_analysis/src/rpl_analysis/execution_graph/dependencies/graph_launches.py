@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
-from rpl_analysis.execution_graph.graph.numbering import BLOCK, join_keys, number_keys
+from rpl_analysis.execution_graph.graph import BLOCK, Confidence, EdgeKind, join_keys, number_keys
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_analysis.execution_graph.graph.edges import EdgeTable
-    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.graph import EdgeTable, WorkNodes
     from rpl_analysis.execution_graph.host_program.program import HostProgram
 
     Int64Column = NDArray[np.int64]

@@ -16,7 +16,7 @@ import numpy as np
 
 from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
 from rpl_analysis.critical_path.segmented import carried_max
-from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind, EdgeTable, join_edges
+from rpl_analysis.execution_graph.graph import Confidence, EdgeKind, EdgeTable, join_edges
 from rpl_core.model.trace import NOT_RECORDED, CallKind, distinct_values
 from rpl_core.values import frozen
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind, EdgeTable
+from rpl_analysis.execution_graph.graph import Confidence, EdgeKind, EdgeTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.graph import WorkNodes
 
     Int64Column = NDArray[np.int64]
 

@@ -11,19 +11,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind, EdgeTable, no_edges
-from rpl_analysis.execution_graph.graph.numbering import join_keys, number_keys
-from rpl_analysis.execution_graph.host_program.lane_order import order_lanes
-from rpl_analysis.execution_graph.host_program.submission import find_submissions
+from rpl_analysis.execution_graph.graph import (
+    Confidence,
+    EdgeKind,
+    EdgeTable,
+    join_keys,
+    no_edges,
+    number_keys,
+)
+from rpl_analysis.execution_graph.host_program.submission import find_submissions, order_lanes
 from rpl_core.model.trace import NOT_RECORDED
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
-    from rpl_analysis.execution_graph.host_program.lane_order import LaneOrder
+    from rpl_analysis.execution_graph.graph import WorkNodes
     from rpl_analysis.execution_graph.host_program.program import HostProgram
+    from rpl_analysis.execution_graph.host_program.submission import LaneOrder
     from rpl_core.model.trace import DeviceEvents, Trace
 
     Int64Column = NDArray[np.int64]

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
-from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind, EdgeTable, no_edges
+from rpl_analysis.execution_graph.graph import Confidence, EdgeKind, EdgeTable, no_edges
 from rpl_core.model.trace import NO_HANDLE, NON_BLOCKING, CallKind, distinct_values
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.graph import WorkNodes
     from rpl_analysis.execution_graph.host_program.calls import HostCalls
     from rpl_analysis.execution_graph.host_program.program import HostProgram
     from rpl_analysis.execution_graph.host_program.stream_handles import StreamHandles

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rpl_analysis.critical_path.segmented import running_max
-from rpl_analysis.execution_graph.graph.edges import Confidence
-from rpl_analysis.execution_graph.graph.numbering import first_rows, join_keys, number_keys
-from rpl_analysis.execution_graph.host_program.overlapping_calls import last_surely_before, surely_before
+from rpl_analysis.execution_graph.graph import Confidence, first_rows, join_keys, number_keys
+from rpl_analysis.execution_graph.host_program.calls import last_surely_before, surely_before
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, CallKind
 from rpl_core.values import frozen
 

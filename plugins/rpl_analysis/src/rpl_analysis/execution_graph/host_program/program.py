@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_analysis.execution_graph.host_program.calls import host_calls
-from rpl_analysis.execution_graph.host_program.lane_order import order_lanes
-from rpl_analysis.execution_graph.host_program.submission import find_submissions
+from rpl_analysis.execution_graph.host_program.submission import find_submissions, order_lanes
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.graph import WorkNodes
     from rpl_analysis.execution_graph.host_program.calls import HostCalls
-    from rpl_analysis.execution_graph.host_program.lane_order import LaneOrder
     from rpl_analysis.execution_graph.host_program.stream_handles import StreamHandles
-    from rpl_analysis.execution_graph.host_program.submission import Submissions
+    from rpl_analysis.execution_graph.host_program.submission import LaneOrder, Submissions
     from rpl_core.model.trace import Trace
 
 __all__ = ["HostProgram", "host_program"]
@@ -38,8 +36,7 @@ def host_program(trace: Trace, nodes: WorkNodes) -> HostProgram:
     order = order_lanes(nodes.lane, len(nodes.lanes), nodes.end_ns, submissions)
     streams = None
     if calls is not None:
-        from rpl_analysis.execution_graph.host_program.current_device import find_current_device
-        from rpl_analysis.execution_graph.host_program.overlapping_calls import submitted_as_they_ran
+        from rpl_analysis.execution_graph.host_program.calls import find_current_device, submitted_as_they_ran
         from rpl_analysis.execution_graph.host_program.stream_handles import learn_stream_handles
 
         as_they_ran = submitted_as_they_ran(nodes, submissions, order, calls)

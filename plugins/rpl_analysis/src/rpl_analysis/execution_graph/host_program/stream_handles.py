@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_analysis.execution_graph.graph.numbering import join_keys, number_keys, places
+from rpl_analysis.execution_graph.graph import join_keys, number_keys, places
 from rpl_core.model.trace import (
     LEGACY_STREAM,
     NO_HANDLE,
@@ -27,9 +27,8 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
-    from rpl_analysis.execution_graph.host_program.calls import HostCalls
-    from rpl_analysis.execution_graph.host_program.current_device import CurrentDevice
+    from rpl_analysis.execution_graph.graph import WorkNodes
+    from rpl_analysis.execution_graph.host_program.calls import CurrentDevice, HostCalls
     from rpl_analysis.execution_graph.host_program.submission import Submissions
 
     Int64Column = NDArray[np.int64]

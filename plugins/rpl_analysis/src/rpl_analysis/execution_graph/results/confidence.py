@@ -17,7 +17,7 @@ from rpl_analysis.critical_path.model import CrossEdges
 from rpl_analysis.critical_path.solve import advance, critical_path_ns
 from rpl_analysis.critical_path.weights import weigh
 from rpl_analysis.execution_graph.dependencies.graph_launches import NO_LINK, launch_groups
-from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
+from rpl_analysis.execution_graph.graph import Confidence, EdgeKind
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rpl_analysis.critical_path.model import CriticalPath
     from rpl_analysis.execution_graph.dependencies.graph_launches import LaneLinks
-    from rpl_analysis.execution_graph.graph.edges import EdgeTable
+    from rpl_analysis.execution_graph.graph import EdgeTable
     from rpl_analysis.execution_graph.results.domain import Domain, SolvedDomain
 
     Int64Column = NDArray[np.int64]

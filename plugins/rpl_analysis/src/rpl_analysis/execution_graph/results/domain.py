@@ -16,7 +16,7 @@ from rpl_analysis.critical_path.path import trace_path
 from rpl_analysis.critical_path.solve import advance, critical_path_ns, solve_slack
 from rpl_analysis.critical_path.symbols import sum_symbols
 from rpl_analysis.critical_path.weights import weigh
-from rpl_analysis.execution_graph.graph.edges import Confidence
+from rpl_analysis.execution_graph.graph import Confidence
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from rpl_analysis.critical_path.model import CriticalPath, DispatchGraph, NodeWeights
     from rpl_analysis.critical_path.symbols import SymbolSums
     from rpl_analysis.execution_graph.dependencies.all_edges import Dependencies
-    from rpl_analysis.execution_graph.graph.edges import EdgeTable
-    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.graph import EdgeTable, WorkNodes
     from rpl_core.model.trace import Trace
 
     Int64Column = NDArray[np.int64]

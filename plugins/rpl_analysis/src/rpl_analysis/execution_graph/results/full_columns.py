@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_analysis.execution_graph.graph.edges import Confidence, EdgeKind
+from rpl_analysis.execution_graph.graph import Confidence, EdgeKind
 from rpl_core.model.trace import NOT_RECORDED
 from rpl_core.values import frozen
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_analysis.execution_graph.dependencies.all_edges import Dependencies
-    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.graph import WorkNodes
     from rpl_analysis.execution_graph.results.domain import SolvedDomain
     from rpl_core.model.trace import Queue, Stream, Trace
 

@@ -14,7 +14,7 @@ from rpl_analysis.contracts.graph import NearPathPart, PathSegment, PathSharePar
 from rpl_analysis.critical_path.model import PATH_BEGIN
 from rpl_analysis.critical_path.path import trace_path
 from rpl_analysis.critical_path.symbols import sum_by
-from rpl_analysis.execution_graph.graph.edges import EdgeKind
+from rpl_analysis.execution_graph.graph import EdgeKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

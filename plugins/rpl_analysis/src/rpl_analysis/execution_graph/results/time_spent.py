@@ -21,8 +21,7 @@ from rpl_analysis.contracts.graph import BreakdownPart, IdleCallPart, IdlePart
 from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
 from rpl_analysis.critical_path.intervals import BusyTime
 from rpl_analysis.critical_path.segmented import carried_max, running_max
-from rpl_analysis.execution_graph.graph.edges import EdgeKind
-from rpl_analysis.execution_graph.graph.numbering import BLOCK, is_constant
+from rpl_analysis.execution_graph.graph import BLOCK, EdgeKind, is_constant
 from rpl_analysis.execution_graph.results.domain import NO_SYMBOL
 from rpl_core.values import frozen
 
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from rpl_analysis.critical_path.model import CriticalPath
     from rpl_analysis.execution_graph.results.domain import Domain, SolvedDomain
-    from rpl_analysis.execution_graph.results.host_timeline import HostTimeline, Pieces
+    from rpl_analysis.execution_graph.results.loads import HostTimeline, Pieces
 
     Int64Column = NDArray[np.int64]
 

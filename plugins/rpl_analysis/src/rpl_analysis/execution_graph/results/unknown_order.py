@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_analysis.execution_graph.graph.numbering import BLOCK, is_constant
+from rpl_analysis.execution_graph.graph import BLOCK, is_constant
 from rpl_core.model.trace import distinct_values
 from rpl_core.values import frozen
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rpl_analysis.contracts.graph import UnresolvedPart
     from rpl_analysis.execution_graph.dependencies.all_edges import SyncInfo
-    from rpl_analysis.execution_graph.graph.nodes import WorkNodes
+    from rpl_analysis.execution_graph.graph import WorkNodes
     from rpl_analysis.execution_graph.results.domain import Domain
 
     Int64Column = NDArray[np.int64]
