@@ -1,4 +1,4 @@
-"""``rpl demo``: rpl's whole job with nothing but what is installed."""
+"""``rpl demo``: the whole job, from profile to report, with nothing but what is installed."""
 
 from __future__ import annotations
 

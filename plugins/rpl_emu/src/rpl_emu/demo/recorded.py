@@ -56,7 +56,7 @@ def profile_recording(context: click.Context, output: Path | None, runs: int) ->
         folder = held.enter_context(tempfile.TemporaryDirectory(prefix="rpl-demo-"))
         # The variable wins over PATH and configuration, so that nothing else can run in its place.
         held.enter_context(_variable("RPL_ROCPROFV3", str(_install_standin(Path(folder)))))
-        application = Path(__file__).with_name("application.py")
+        application = Path(__file__).with_name("demo_application.py")
         words = ["--device", "gfx942", "--runs", str(runs), "--roofline", "--focus-critical"]
         code = _profile(context, [*words, "-o", str(directory), "--", sys.executable, str(application)])
     if output is None:
