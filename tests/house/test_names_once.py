@@ -24,13 +24,33 @@ def _stored(name: ast.Name) -> bool:
     return isinstance(name.ctx, ast.Store)
 
 
-def test_no_module_defines_a_name_twice():
-    twice = []
+def _modules() -> Iterator[tuple[str, list[ast.stmt]]]:
     for top in (ROOT / "rpl_core", *(ROOT / "plugins").glob("*/src"), ROOT / "metapackage" / "src"):
         for path in sorted(top.rglob("*.py")):
-            seen: set[str] = set()
-            for name in _names(ast.parse(path.read_text()).body):
-                if name in seen:
-                    twice.append(f"{path.relative_to(ROOT)}: {name}")
-                seen.add(name)
+            yield str(path.relative_to(ROOT)), ast.parse(path.read_text()).body
+
+
+def test_no_module_defines_a_name_twice():
+    twice = []
+    for path, body in _modules():
+        seen: set[str] = set()
+        for name in _names(body):
+            if name in seen:
+                twice.append(f"{path}: {name}")
+            seen.add(name)
     assert twice == []
+
+
+def _imported(body: list[ast.stmt]) -> set[str]:
+    return {one.asname or one.name for node in body if isinstance(node, ast.ImportFrom) for one in node.names}
+
+
+def test_what_is_imported_at_run_time_is_not_imported_for_types_again():
+    again = [
+        f"{path}: {name}"
+        for path, body in _modules()
+        for node in body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for name in sorted(_imported(body) & _imported(node.body))
+    ]
+    assert again == []

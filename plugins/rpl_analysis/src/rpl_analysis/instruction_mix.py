@@ -15,7 +15,7 @@ from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from rpl_codeobject.kernel_code import KernelCode
     from rpl_core.model.recording import Recording

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rpl_analysis.bottleneck.classify import Classification
-    from rpl_analysis.interfaces import Rule
     from rpl_core.model.metric import Metric
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Trace

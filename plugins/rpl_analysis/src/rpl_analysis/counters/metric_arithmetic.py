@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rpl_core.model.device import Quantity
-    from rpl_core.model.metric import Origin
 
 # Sums.
 

@@ -22,9 +22,6 @@ from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.run_directory.manifest import load_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from rpl_core.plugins.host import Contribution
 
 _MAX_DOCUMENT_BYTES = 256 << 20

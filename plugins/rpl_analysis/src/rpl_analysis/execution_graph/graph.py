@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from rpl_core.model.trace import Copies, Trace
 
-    IntArray = NDArray[np.int64]
     Int32Column = NDArray[np.int32]
     Int64Column = NDArray[np.int64]
 
@@ -37,7 +36,7 @@ def is_constant(column: NDArray[np.generic]) -> bool:
     return column.strides == (0,) and column.size > 0
 
 
-def number_keys(keys: NDArray[np.integer]) -> tuple[IntArray, NDArray[np.int32]]:
+def number_keys(keys: NDArray[np.integer]) -> tuple[Int64Column, NDArray[np.int32]]:
     """The distinct keys ascending, and for each key its index among them."""
     if keys.size == 0:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)
@@ -54,7 +53,7 @@ def number_keys(keys: NDArray[np.integer]) -> tuple[IntArray, NDArray[np.int32]]
     return np.flatnonzero(seen) + low, table[offset]
 
 
-def join_keys(columns: Iterable[NDArray[np.integer]]) -> IntArray:
+def join_keys(columns: Iterable[NDArray[np.integer]]) -> Int64Column:
     """One key per row: equal exactly where all columns are equal, ordered like the columns in turn."""
     joined: NDArray[np.integer] | None = None
     for column in columns:
@@ -69,7 +68,7 @@ def join_keys(columns: Iterable[NDArray[np.integer]]) -> IntArray:
     return joined.astype(np.int64, copy=False)
 
 
-def first_rows(index: NDArray[np.integer], count: int) -> IntArray:
+def first_rows(index: NDArray[np.integer], count: int) -> Int64Column:
     """The first row of each number below ``count`` in ``index``, where each occurs."""
     first = np.full(count, -1, dtype=np.int64)
     for begin in range(0, index.size, BLOCK):
@@ -82,7 +81,7 @@ def first_rows(index: NDArray[np.integer], count: int) -> IntArray:
     return first
 
 
-def places(keys: NDArray[np.integer], known: NDArray[np.integer]) -> IntArray:
+def places(keys: NDArray[np.integer], known: NDArray[np.integer]) -> Int64Column:
     """Index of each key in ``known`` (ascending, distinct), -1 where it does not occur."""
     if known.size == 0:
         return np.full(keys.size, -1, dtype=np.int64)

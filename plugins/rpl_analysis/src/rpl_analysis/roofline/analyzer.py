@@ -27,7 +27,7 @@ from rpl_core.text import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rpl_analysis.contracts.roofline import KernelRooflineDoc, RooflineResult
+    from rpl_analysis.contracts.roofline import KernelRooflineDoc
     from rpl_analysis.counters.model import KernelQuantities
     from rpl_analysis.instruction_mix import KernelMix, NoMix
     from rpl_analysis.roofline.kernel import KernelFigures

@@ -35,9 +35,7 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rpl_analysis.contracts.roofline import FlopModelMetrics, LevelPart, RoofPart, TypeWorkPart
-    from rpl_analysis.instruction_mix import KernelMix, NoMix
-    from rpl_core.model.device import ComputeCeiling, CounterMap, DeviceModel, TypedWork
+    from rpl_core.model.device import ComputeCeiling, CounterMap, DeviceModel
 
 # Names of the quantities that the roofline takes from a device's counter map.
 #

@@ -18,8 +18,6 @@ from rpl_core.model.trace import Dispatches, Trace
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 #: Widths of a sort key that holds kernel number and duration; the narrow one sorts twice as fast.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rpl_core.text import format_table, printable, readable, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from rpl_core.model.trace import Trace
 

@@ -41,14 +41,11 @@ from rpl_measure.samples import Kind, Sample, Statistic, samples_of
 from rpl_measure.side import Side, copies_everywhere, make_side, stored_sides
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rpl_compare.comparison.model import CompareRule, Judged
     from rpl_core.ingest.claims import Readers
     from rpl_core.interfaces.collector import Collector, LineSink
     from rpl_core.plugins.host import PluginHost
     from rpl_core.profiling import StepSink
-    from rpl_measure.side import Loaded, Side
+    from rpl_measure.side import Loaded
 
 # Compare pairs of runs: measured now, until the gate can answer, or judged again from their directory.
 
