@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rpl_core.errors import RplError
-from rpl_emu.demo.steps import DEVICE, PROGRAM, RPL, FailedError, Steps, emulated, write_report
+from rpl_emu.demo.steps import DEVICE, LAST_LINES, PROGRAM, RPL, FailedError, Steps, emulated, write_report
 from rpl_emu.programs.software_gpu import Runtime, launcher_words
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,8 +35,6 @@ COMPILERS = ("22", "21", "20", "19")
 BITCODE_LLVM = 21
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL, REPLAYER = "rpl-emu", "softkfd", "rpl_isolate", "rpl-replay"
-#: Lines of output that show where a build failed.
-_LAST_LINES = 15
 _TELL_EVERY_S = 5
 #: Exit code of rpl (docs/USER_GUIDE.md).
 NO_VERDICT = 75
@@ -92,7 +90,7 @@ def _steps(count: int) -> Steps:
 def _whole(folder: Path, clang: str, runtime: Path) -> Steps:
     steps = _steps(7)
     with steps.step("build the emulator, the software GPU, the capture tool and replayer", prepares=True):
-        _build(EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL, REPLAYER)
+        _build(steps, EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL, REPLAYER)
     # What stands for a GPU's driver where rpl's replayer runs.
     steps.environment["RPL_REPLAY_LAUNCHER"] = shlex.join(launcher_words(Runtime(runtime)))
     with steps.step(f"build the testbed by {clang}", prepares=True):
@@ -129,7 +127,7 @@ def _optimize(steps: Steps, folder: Path, compiling: Sequence[str]) -> None:
 def _without_rocr(folder: Path) -> Steps:
     steps = _steps(4)
     with steps.step("build the emulator", prepares=True):
-        _build(EMULATOR)
+        _build(steps, EMULATOR)
         try:
             steps.call(["rpl", "emu", "doctor"])
         except FailedError:
@@ -206,13 +204,13 @@ def fetched_runtime(clang: str, tell: Callable[[str], None]) -> Path:
     return Path(done.stdout.strip())
 
 
-def _build(*targets: str) -> None:
+def _build(steps: Steps, *targets: str) -> None:
     """Raises NotHereError for parts that can't be built here."""
     for program in ("cmake", "g++"):
         if not shutil.which(program):
             raise NotHereError(f"there is no {program} to build the native part")
-    _run(["cmake", "-S", ".", "-B", str(BUILD)])
-    offered = _run(["cmake", "--build", str(BUILD), "--target", "help"])
+    steps.call(["cmake", "-S", ".", "-B", BUILD])
+    offered = steps.call(["cmake", "--build", BUILD, "--target", "help"])
     for target in targets:
         if not re.search(rf"\b{target}\b", offered):
             raise NotHereError(f"headers are absent that {target} needs (`cmake -S . -B build` names them)")
@@ -235,15 +233,7 @@ def _build_targets(*targets: str) -> None:
             say(f"      {part[1]} %")
             told = time.monotonic()
     if process.wait():
-        raise FailedError(f"`{shlex.join(command)}` failed:\n{''.join(lines[-_LAST_LINES:])}")
-
-
-def _run(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        last = "\n".join((done.stdout + done.stderr).splitlines()[-_LAST_LINES:])
-        raise FailedError(f"`{shlex.join(command)}` ended with {done.returncode}:\n{last}")
-    return done.stdout
+        raise FailedError(f"`{shlex.join(command)}` failed:\n{''.join(lines[-LAST_LINES:])}")
 
 
 def compile_words(clang: str, runtime: Path) -> list[str]:

@@ -97,24 +97,17 @@ def _emulated(context: click.Context, output: Path | None) -> int:
 
 
 def _unpack_programs(folder: Path) -> None:
-    import tarfile
     from importlib.resources import files
 
     from rpl_core.errors import MissingError
+    from rpl_emu.demo.recorded import unpack
 
-    packed = files(__package__) / PROGRAMS
-    if not packed.is_file():
+    if not (files(__package__) / PROGRAMS).is_file():
         raise MissingError(
             "this installation of rpl-emu holds no programs that were built before",
             next_step="install its wheel as make dist makes it, or in a checkout: make demo",
         )
-    with packed.open("rb") as stream, tarfile.open(fileobj=stream, mode="r:xz") as archive:
-        for member in archive:
-            content = archive.extractfile(member)
-            assert content is not None
-            path = folder / member.name
-            path.write_bytes(content.read())
-            path.chmod(member.mode)
+    unpack(PROGRAMS, folder)
 
 
 def _require_device() -> None:

@@ -75,19 +75,27 @@ def _profile(context: click.Context, words: list[str]) -> int:
         return int(command.invoke(typed))
 
 
-def _install_standin(folder: Path) -> Path:
-    """Unpack the recording beside an executable `rocprofv3`, and return the path of that."""
+def unpack(archive_name: str, folder: Path) -> None:
+    """The files of an archive of this package, with the rights that it gives them."""
     import tarfile
     from importlib.resources import files
 
-    packed = files(__package__) / "recording.tar.xz"
-    with packed.open("rb") as stream, tarfile.open(fileobj=stream, mode="r:xz") as archive:
+    with (
+        (files(__package__) / archive_name).open("rb") as stream,
+        tarfile.open(fileobj=stream, mode="r:xz") as archive,
+    ):
         for member in archive:
             content = archive.extractfile(member)
             assert content is not None
             path = folder / member.name
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(content.read())
+            path.chmod(member.mode)
+
+
+def _install_standin(folder: Path) -> Path:
+    """Unpack the recording beside an executable `rocprofv3`, and return the path of that."""
+    unpack("recording.tar.xz", folder)
     program = folder / "rocprofv3"
     program.write_text(_STANDIN, encoding="ascii")
     program.chmod(0o755)

@@ -34,7 +34,7 @@ RPL = (
     "import sys; from rpl_core.cli import main; sys.argv[0] = 'rpl'; sys.exit(main())",
 )
 #: Lines of output that show where a command failed.
-_LAST_LINES = 15
+LAST_LINES = 15
 
 
 class FailedError(RplError):
@@ -81,7 +81,7 @@ class Steps:
         words = [part for word in command for part in (RPL if word == "rpl" else (str(word),))]
         done = subprocess.run(words, capture_output=True, text=True, cwd=folder, env=self.environment)
         if done.returncode not in statuses:
-            last = "\n".join((done.stdout + done.stderr).splitlines()[-_LAST_LINES:])
+            last = "\n".join((done.stdout + done.stderr).splitlines()[-LAST_LINES:])
             raise FailedError(f"`{shlex.join(map(str, command))}` ended with {done.returncode}:\n{last}")
         return done.stdout
 
