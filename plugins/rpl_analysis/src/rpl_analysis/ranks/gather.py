@@ -18,6 +18,7 @@ from rpl_analysis.contracts.rank_job import MissingRankPart
 from rpl_analysis.hookspecs import COLLECTIVE_RULES
 from rpl_analysis.ranks.summary_file import RecordedFile, SavedSummary, is_of, load_summary, save_summary
 from rpl_core.errors import BadDataError, InterruptedRunError, MissingError, RplError
+from rpl_core.files import sha256_of
 from rpl_core.ingest.claims import claim_files, require_readable
 from rpl_core.ingest.load import expand, load_recording
 from rpl_core.interfaces.executor import Answer, ExecutorRequest, Task, Workers
@@ -332,7 +333,6 @@ def _summary_of(files: Sequence[Path], session: Session) -> SavedSummary:
     rules = [contribution.value for contribution in catalog.of(COLLECTIVE_RULES).contributions]
     hashes = dict(zip(trace.source.paths, trace.source.sha256, strict=True))
     from rpl_analysis.ranks.summary import summarise
-    from rpl_core.files import sha256_of
 
     return SavedSummary(
         tuple(

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import get_args
 
@@ -34,7 +35,7 @@ from rpl_optimize.source_meaning.functions import DROPPED, FUNCTIONS, canonical,
 from rpl_optimize.source_meaning.launches import called_name, launches_of
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Original, OwnDeclaration, Unit, read
-from rpl_optimize.source_meaning.unnamed_blocks import block_obstacle, unnamed_blocks
+from rpl_optimize.source_meaning.unnamed_blocks import TELLING, block_obstacle, unnamed_blocks
 from rpl_optimize.source_meaning.value_ranges import MOST_WORK_ITEMS, Parents, below, offset_of
 from rpl_optimize.source_meaning.words import numbers_in, value_of
 
@@ -42,8 +43,6 @@ __all__ = ["Retuned", "constants_of", "judge_constants"]
 
 #: Larger numbers are sizes of problems rather than of tiles and blocks (chosen).
 _LARGEST = 4096
-#: Smaller ones are too common to say that two of them belong together (chosen).
-_TELLING = 8
 _MOST_CONSTANTS = 12
 _MOST_FILES, _MOST_BYTES = 500, 1 << 20
 _SOURCES = (".hip", ".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hh", ".hpp", ".hxx")
@@ -184,24 +183,23 @@ def judge_constants(
     A ``probe`` may lie outside of what the GPU can launch. Raises ``NotJudgedError``.
     """
     try:
-        values = _changed_values(original, text, after, declared, kernel)
-        if not values:  # the source as it stands, in a search
+        constants = _changed_constants(original, text, after, declared, kernel)
+        if not constants:  # the source as it stands, in a search
             return Retuned()
-        unnamed = {name: value for name, value in values.items() if "." in name}
+        unnamed = {name: one.value for name, one in constants.items() if "." in name}
         if unnamed:
             _require_grids(original, text, kernel, unnamed)
-        if 0 < len(unnamed) < len(values):  # in kernels only the named ones may mean anything
+        if 0 < len(unnamed) < len(constants):  # in kernels only the named ones may mean anything
             alone = TunedConstants(tuple(one for one in declared.values if one[0] in unnamed))
-            blocks = unnamed_blocks(_host_of(original), text, kernel)
-            only = _with_values(text, ((blocks[name], value) for name, value in alone.values))
+            only = _with_values(text, ((constants[name], value) for name, value in alone.values))
             found = judge_constants(original, text, only, alone, kernel, probe=True)
             if found.refused is not None:
                 return found
-        comparison = _Comparison(original, text, after, values, kernel, _preamble(original, after))
+        comparison = _Comparison(original, text, after, constants, kernel, _preamble(original, after))
         try:
             return comparison.judged(probe=probe)
         except _UnseenError:
-            return _Comparison(original, text, after, values, kernel).judged(probe=probe)
+            return _Comparison(original, text, after, constants, kernel).judged(probe=probe)
     except _RefusedError as error:
         return Retuned(str(error), error.line)
 
@@ -224,10 +222,10 @@ def _preamble(original: Original, after: bytes) -> Preamble | None:
     return preamble
 
 
-def _changed_values(
+def _changed_constants(
     original: Original, text: bytes, after: bytes, declared: TunedConstants, kernel: str
-) -> dict[str, int]:
-    """The old values by name, where the texts differ in just these digits."""
+) -> dict[str, Constant]:
+    """Those that get another value, by name, where the texts differ in just these digits."""
     definitions = _definitions(text)
     if not declared.values:
         raise _RefusedError("no constant is named")
@@ -249,7 +247,7 @@ def _changed_values(
             raise _RefusedError(f"{where} names {name}, too, and may depend on it", one.line)
     if original.front_end.unit != original.front_end.source:
         raise _RefusedError("a header's constants may mean something to every file that includes it")
-    return {name: definitions[name].value for name in names if names[name] != definitions[name].value}
+    return {name: definitions[name] for name in names if names[name] != definitions[name].value}
 
 
 def _named_elsewhere(original: Original, name: str, kernel: str) -> str | None:
@@ -279,12 +277,12 @@ def _beside(folder: Path) -> Iterator[Path]:
 
 @attrs.define(eq=False)
 class _Comparison:
-    """The unit with both texts, node by node. ``values`` are the old ones of what changed."""
+    """The unit with both texts, node by node. ``constants`` are those that changed, as they were."""
 
     original: Original
     text: bytes
     after: bytes
-    values: Mapping[str, int]
+    constants: Mapping[str, Constant]
     kernel: str
     preamble: Preamble | None = None
     #: Nodes of the original's tree that differ, by the object's identity; those of one side at a time.
@@ -296,16 +294,17 @@ class _Comparison:
     _launched: set[str] = attrs.field(factory=set, init=False)
     _in_kernel: bool = attrs.field(default=False, init=False)
     _other_kernel: _RefusedError | None = attrs.field(default=None, init=False)
-    #: Where the numbers of unnamed block sizes stand, and the definitions of named constants.
-    _places: tuple[int, ...] = attrs.field(default=(), init=False)
-    _defined: tuple[Constant, ...] = attrs.field(default=(), init=False)
 
-    def __attrs_post_init__(self) -> None:
-        self._defined = tuple(one for name, one in _definitions(self.text).items() if name in self.values)
-        if any("." in name for name in self.values):
-            blocks = unnamed_blocks(_host_of(self.original), self.text, self.kernel)
-            own = [one for name, one in blocks.items() if name in self.values]
-            self._places = tuple(place[0] for one in own for place in one.written(one.value))
+    @cached_property
+    def values(self) -> dict[str, int]:
+        """Those of before, by name."""
+        return {name: one.value for name, one in self.constants.items()}
+
+    @cached_property
+    def _places(self) -> frozenset[int]:
+        """Where the numbers of unnamed block sizes stand."""
+        unnamed = [one for name, one in self.constants.items() if "." in name]
+        return frozenset(begin for one in unnamed for begin, _, _ in one.written(one.value))
 
     def judged(self, *, probe: bool) -> Retuned:
         preamble = self.preamble
@@ -493,7 +492,7 @@ class _Comparison:
         twins: dict[int, str] = {}
         for name, value in self.values.items():
             twins[value] = name
-            if value >= _TELLING:
+            if value >= TELLING:
                 twins |= {value - 1: name, **{value * other: name for other in self.values.values()}}
         near = {id(node) for one in followed for node, _ in below(one)}
         for function in functions:
@@ -501,14 +500,14 @@ class _Comparison:
                 if node.get("kind") != "IntegerLiteral" or id(node) in self._changed:
                     continue
                 value = int(str(node.get("value", "0")))
-                if value in twins and value > 1 and (value >= _TELLING - 1 or id(node) in near):
+                if value in twins and value > 1 and (value >= TELLING - 1 or id(node) in near):
                     name = twins[value]
                     raise _RefusedError(_twin(value, name), self._line(node))
             # The tree shows no number that is the extent of an array.
             for at, number in numbers_in(self.text[function.begin : function.end]):
                 begin, said = function.begin + at, value_of(number)
-                changed = begin in self._places or any(begin == one.begin for one in self._defined)
-                if said in twins and said >= _TELLING - 1 and not changed:
+                changed = begin in self._places or any(begin == one.begin for one in self.constants.values())
+                if said in twins and said >= TELLING - 1 and not changed:
                     name = twins[int(said)]
                     raise _RefusedError(_twin(int(said), name), shown_line(self.text, begin))
 

@@ -23,10 +23,10 @@ from rpl_optimize.source_meaning.unit import Unit
 from rpl_optimize.source_meaning.value_ranges import below, offset_of, plain
 from rpl_optimize.source_meaning.words import numbers_in, value_of
 
-__all__ = ["block_obstacle", "unnamed_blocks"]
+__all__ = ["TELLING", "block_obstacle", "unnamed_blocks"]
 
-#: Smaller numbers say too many other things (chosen; ``constants`` has the same).
-_SMALLEST = 8
+#: Smaller numbers are too common to say what they mean, or that two of them belong together (chosen).
+TELLING = 8
 _RAW = re.compile(rb'R"')
 _PLAIN = re.compile(rb"([1-9]\d*)[uUlL]*")
 #: Directives whose numbers no tree shows.
@@ -48,7 +48,7 @@ def unnamed_blocks(unit: Unit, text: bytes, kernel: str) -> dict[str, Constant]:
     for axis, name in enumerate("xyz"):
         for value in dict.fromkeys(block[axis] for block in blocks):
             known = {one.value for one in found.values()}
-            if value in said and value >= _SMALLEST and value not in known and f"block.{name}" not in found:
+            if value in said and value >= TELLING and value not in known and f"block.{name}" not in found:
                 found[f"block.{name}"] = _constant(text, f"block.{name}", value, said[value])
     return found
 
