@@ -31,7 +31,7 @@ from simulated_job import PER_MACHINE, SimulatedJob
 from rpl_analysis.ranks.answer import answer_of
 from rpl_analysis.ranks.job import JobSummary
 from rpl_analysis.ranks.summary_file import RecordedFile, SavedSummary, load_summary, save_summary
-from rpl_core.cli.process_start import collect_garbage_rarely, keep_freed_memory
+from rpl_core.process_start import collect_garbage_rarely, keep_freed_memory
 
 #: Targets: CPU seconds for a rank of 20 k dispatches, GB of a process, seconds to merge 4 096 summaries,
 #: the exponent of that over ranks, and two processes against one.
