@@ -161,7 +161,8 @@ def shared_kind(kind: int, windows: Bytes, offset: int, *, as_float: bool) -> Co
 
 def _repeated(number: int, count: int) -> NDArray[np.int32]:
     """``np.broadcast_to``, which takes several times as long as most columns of a batch."""
-    return np.ndarray((count,), np.int32, np.int32(number).tobytes(), 0, (0,))
+    repeated: NDArray[np.int32] = np.ndarray((count,), np.int32, np.int32(number).tobytes(), 0, (0,))
+    return repeated
 
 
 def scattered(size: int, parts: Sequence[tuple[Rows, ColumnBatch]]) -> ColumnBatch:
