@@ -91,8 +91,11 @@ def gather(
     known = {file for own in kept for file in own}
     left = [file for file in whole if whole[file] not in known]
     saved = dict(kept)
-    with _workers(left, request, session) as workers:
-        found, others = _find(left, paths, known, session)
+    # Of what was summed up before little may be left: then it is looked at before a worker starts.
+    looked_at = _find(left, paths, known, session) if kept else None
+    to_read = left if looked_at is None else [file for recording in looked_at[0] for file in recording]
+    with _workers(to_read, request, session) as workers:
+        found, others = looked_at or _find(left, paths, known, session)
         recordings = [tuple(whole[file] for file in recording) for recording in found]
         problems = [(tuple(whole[file] for file in files), reason) for files, reason in others]
         for done, (recording, problem) in enumerate(
