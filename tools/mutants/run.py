@@ -47,6 +47,10 @@ FURTHER = {
     "rpl_codeobject": ("plugins/rpl_optimize/tests", "plugins/rpl_emu/tests"),
     "rpl_measure": ("plugins/rpl_compare/tests", "plugins/rpl_optimize/tests", "plugins/rpl_autotune/tests"),
     "rpl_amdgpu": ("plugins/rpl_gfx942/tests", "plugins/rpl_analysis/tests"),
+    "rpl_analysis": ("plugins/rpl_report/tests",),
+    "rpl_optimize": ("plugins/rpl_transforms/tests", "plugins/rpl_llm_unroll/tests"),
+    "rpl_transforms": ("plugins/rpl_llm_unroll/tests", "plugins/rpl_optimize/tests"),
+    "rpl_vmreplay": ("plugins/rpl_emu/tests",),
 }
 _DEVICES = ("rpl_gfx942", "rpl_gfx950", "rpl_gfx90a", "rpl_gfx1100", "rpl_gfx1030")
 FURTHER |= dict.fromkeys(_DEVICES, ("plugins/rpl_amdgpu/tests", "plugins/rpl_analysis/tests"))

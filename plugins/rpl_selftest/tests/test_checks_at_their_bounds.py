@@ -272,6 +272,85 @@ def test_bytes_are_those_of_the_copy(bench, share, outcome):
     assert (found.outcome, found.figures["share"]) == (outcome, pytest.approx(share))
 
 
+# Samples and traces.
+
+
+def sampled(of_long, of_short, places=()):
+    blocks = [
+        {"kernel": LONG, "samples": of_long, "places": list(places)},
+        {"kernel": SHORT, "samples": of_short, "places": []},
+        {"kernel": "stream_copy", "samples": 0, "places": []},
+    ]
+    fact = {"code": "pc_sampling.few", "fact": "the driver gave few"}
+    profile = {"sections": {"pc_sampling": {"kernels": blocks}}, "diagnostics": [fact]}
+    return recorded([(LONG, 8000), (SHORT, 2000)], profile=profile)
+
+
+@pytest.mark.parametrize(
+    ("of_long", "outcome"), [(8000, GOOD), (8490, GOOD), (7510, GOOD), (8510, BAD), (7490, BAD)]
+)
+def test_samples_are_shared_as_time_is_within_five_points(bench, of_long, outcome):
+    given(bench, "sampled", sampled(of_long, 10_000 - of_long))
+    found = timing.pc_samples(bench)
+    assert found.outcome is outcome
+    assert found.figures == {"share": pytest.approx(of_long / 10_000), "expected": pytest.approx(0.8)}
+
+
+def test_a_thousand_samples_are_needed(bench):
+    given(bench, "sampled", sampled(799, 200))
+    with pytest.raises(NotPossibleError, match="999 samples of the two kernels, 1000 are needed; the driver"):
+        timing.pc_samples(bench)
+    other = Scripted(folder=bench.folder, host=bench.host)
+    given(other, "sampled", sampled(800, 200))
+    assert timing.pc_samples(other).outcome is GOOD
+
+
+def instruction(isa, hits, latency=0, idle=None):
+    return {"isa": isa, "hits": hits, "latency": latency, "idle": idle}
+
+
+@pytest.mark.parametrize(
+    ("vector", "outcome"), [(0.6, GOOD), (0.749, GOOD), (0.451, GOOD), (0.751, BAD), (0.449, BAD)]
+)
+def test_samples_and_trace_agree_within_fifteen_points(bench, vector, outcome):
+    """By the trace 60 % of the cycles are vector instructions', 30 % scalar ones', 10 % of memory."""
+    rest = (1 - vector) / 4
+    places = [
+        {"instruction": "v_fma_f64 v[0:1]", "samples": vector * 10_000},
+        {"instruction": "s_add_u32 s0", "samples": rest * 30_000},
+        {"instruction": "global_load_dword v0", "samples": rest * 9000},
+        {"instruction": None, "samples": rest * 1000},
+    ]
+    given(bench, "sampled", sampled(8000, 2000, places))
+    traced = [
+        instruction("v_fma_f64 v[0:1]", 9, 500, 100),
+        instruction("s_add_u32 s0", 9, 300),
+        instruction("s_nop 0", 0, 10**6),
+        instruction("global_load_dword v0", 1, 60, 40),
+    ]
+    bench.once("trace", lambda: (recorded(), tuple(traced)))
+    found = timing.samples_and_trace(bench)
+    assert (found.outcome, found.figures["apart"]) == (outcome, pytest.approx(abs(vector - 0.6)))
+
+
+@pytest.mark.parametrize(("more", "outcome"), [(0, GOOD), (1, BAD), (-1, BAD)])
+def test_traced_waves_make_as_many_steps_as_the_loop_has(bench, more, outcome):
+    """65 536 of each wave; other instructions whose names begin alike are others."""
+    listed = [
+        instruction("v_fma_f64 v[0:1], v[2:3]", 2 * 65536),
+        instruction("v_fma_f64 v[4:5]", 65536 + more),
+        instruction("v_fma_f64_x v[4:5]", 5),
+        instruction("s_endpgm", 3),
+    ]
+    bench.once("trace", lambda: (recorded(), tuple(listed)))
+    found = timing.thread_trace(bench)
+    assert (found.outcome, found.figures) == (outcome, {"waves": 3, "fmas": 3 * 65536 + more})
+    other = Scripted(folder=bench.folder, host=bench.host)
+    other.once("trace", lambda: (recorded(), tuple(listed[:3])))
+    with pytest.raises(NotPossibleError, match="no wave of the kernel ran to its end"):
+        timing.thread_trace(other)
+
+
 # Replays, and what is left behind.
 
 
