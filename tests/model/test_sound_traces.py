@@ -6,7 +6,11 @@ each length, each pair of times.
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import subprocess
+import sys
 
 import attrs
 import numpy as np
@@ -279,3 +283,31 @@ def test_a_worker_answers_with_text_or_with_what_went_wrong():
     assert done(_answer, "unknown", "gpu0") == unknown
     with pytest.raises(InterruptedRunError):
         done(_answer, "interrupted", "gpu0")
+
+
+TASKS = """
+import sys
+from rpl_core.errors import InterruptedRunError
+
+def say(argument, place):
+    print("noise of a plugin")
+    return f"{argument} at {place}"
+
+def stop(argument, place):
+    raise InterruptedRunError("stopped")
+"""
+
+
+def test_a_worker_ends_with_its_input_or_where_it_is_interrupted(tmp_path):
+    """A line of JSON for each task; what tasks print is no answer, behind an interrupt nothing is done."""
+    (tmp_path / "tasks.py").write_text(TASKS)
+    places = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": places}
+    tasks = [["tasks", "say", "a"], ["tasks", "say", "b"], ["tasks", "stop", ""], ["tasks", "say", "c"]]
+    worker = [sys.executable, "-m", "rpl_core.executors.worker", "gpu1"]
+    given = "".join(json.dumps(task) + "\n" for task in tasks)
+    ran = subprocess.run(worker, input=given, env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    answers = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert answers == [{"place": "gpu1", "text": f"{letter} at gpu1"} for letter in "ab"]
+    assert ran.stderr.count("noise of a plugin") == 2
