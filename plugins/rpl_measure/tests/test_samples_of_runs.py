@@ -15,7 +15,7 @@ NAMES = ("a", "b", "c", "d")
 def drawn_run(rng):
     kernels = {
         name: KernelObservation(
-            time_ns=float(rng.choice((0, 5, 9, 12, 30))) if rng.random() < 0.2 else rng.uniform(1, 99),
+            time_ns=float(rng.choice((0, -3, 5, 9, 30))) if rng.random() < 0.2 else rng.uniform(1, 99),
             sum_ns=rng.randint(0, 500),
             launches=rng.randint(0, 9),
             damaged=rng.choice((0, 0, 0, 0, 1, 2)),

@@ -272,6 +272,68 @@ def test_bytes_are_those_of_the_copy(bench, share, outcome):
     assert (found.outcome, found.figures["share"]) == (outcome, pytest.approx(share))
 
 
+#: Registers of a kernel, those that a SIMD gives it by 8, and the waves that 512 of them hold, at most 8.
+REGISTERS = (
+    (0, 8, 8),
+    (1, 8, 8),
+    (64, 64, 8),
+    (65, 72, 7),
+    (100, 104, 4),
+    (128, 128, 4),
+    (256, 256, 2),
+    (257, 264, 1),
+)
+
+
+@pytest.mark.parametrize(("vgprs", "allocated", "waves"), REGISTERS)
+def test_registers_are_those_of_the_code_object(bench, monkeypatch, vgprs, allocated, waves):
+    code = SimpleNamespace(name=LONG, vgprs=vgprs, lds_bytes=512, scratch_bytes=16)
+    objects = (SimpleNamespace(kernels=(code, SimpleNamespace(name="another"))),)
+    monkeypatch.setattr("rpl_codeobject.reading.read.read_code_objects", lambda _path: objects)
+
+    def found(**wrong):
+        told = {"vgpr_per_thread": allocated, "lds_bytes": 512, "scratch_bytes": 16, "waves_per_simd": waves}
+        told |= wrong
+        kernel = {"name": LONG, "resources": told, "occupancy": told}
+        machine_ = Scripted(folder=bench.folder, host=bench.host)
+        given(machine_, "timing", recorded(profile={"kernels": [kernel]}))
+        return counting.registers(machine_)
+
+    right = found()
+    assert (right.outcome, right.found) == (GOOD, "4 of 4 figures are equal")
+    for name, value in (
+        ("vgpr_per_thread", allocated + 8),
+        ("lds_bytes", 511),
+        ("scratch_bytes", 0),
+        ("waves_per_simd", waves + 1),
+    ):
+        wrong = found(**{name: value})
+        assert (wrong.outcome, wrong.figures) == (BAD, {"wrong": 1})
+        assert f"of {LONG}: {value}, not " in wrong.found
+
+
+@pytest.mark.parametrize(("more", "outcome"), [(0, GOOD), (1, BAD)])
+def test_programs_that_users_have_the_source_of_are_counted_too(bench, more, outcome):
+    """Names are mangled in a recording of C++; one program that can't be counted costs only itself."""
+    (naive, tiled), (reduce_lds, _) = (bench.testbed_programs()[name] for name in ("gemm", "reduction"))
+    exact = {one.name: {"SQ_INSTS_VALU": 100, "SQ_WAVES": 9, "GRBM_COUNT": 1} for one in (naive, tiled)}
+    counts = {
+        f"_Z{len(one.name)}{one.name}PKf": {"SQ_INSTS_VALU": 100, "SQ_WAVES": one.waves}
+        for one in (naive, tiled)
+    }
+    counts[f"_Z{len(tiled.name)}{tiled.name}PKf"]["SQ_INSTS_VALU"] += more
+    bench.once("testbed gemm", lambda: (recorded(counters=counts), exact))
+
+    def absent():
+        raise NotPossibleError(f"no {reduce_lds.name}")
+
+    with pytest.raises(NotPossibleError):
+        bench.once("testbed reduction", absent)
+    found = counting.testbed(bench)
+    assert (found.outcome, found.figures) == (outcome, {"compared": 4, "wrong": more})
+    assert found.found.endswith("reduction: no reduce_lds")
+
+
 # Samples and traces.
 
 
