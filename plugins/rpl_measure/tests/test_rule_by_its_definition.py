@@ -1,4 +1,4 @@
-"""The rule of acceptance (docs/reference/statistics.md, 1.1 and 1.2), asked by its definition on drawn pairs.
+"""The rule of acceptance (docs/reference/statistics.md), asked by its definition on drawn pairs.
 
 The signed-rank test goes over every pattern of signs, a middle over all means of two, and a guard's interval
 over all shifts that the test does not reject.
