@@ -514,8 +514,12 @@ def test_the_verdict_of_all_lines(bench, outcomes, verdict, essential):
 
         return find
 
-    checks = [Check(f"c{n}", "runs", "expected", "docs/first-day.md", finds(o)) for n, o in enumerate(outcomes)]
-    checks[-1] = Check("last", "runs", "expected", "docs/first-day.md", finds(outcomes[-1]), essential=essential)
+    checks = [
+        Check(f"c{n}", "runs", "expected", "docs/first-day.md", finds(o)) for n, o in enumerate(outcomes)
+    ]
+    checks[-1] = Check(
+        "last", "runs", "expected", "docs/first-day.md", finds(outcomes[-1]), essential=essential
+    )
     checks.append(Check("long", "runs", "expected", "docs/first-day.md", finds(BAD), only_full=True))
     told = []
     document = document_of(run_checks(checks, bench, told.append), bench, 1.26)
