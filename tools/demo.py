@@ -46,7 +46,9 @@ class NotHereError(Exception):
 def main() -> int:
     arguments = _arguments()
     os.chdir(ROOT)
-    os.environ.update(RPL_EMU_FOLDER=str(ROOT / BUILD), RPL_NATIVE_FOLDER=str(ROOT / BUILD))
+    os.environ.update(
+        RPL_EMU_FOLDER=str(ROOT / BUILD), RPL_NATIVE_FOLDER=str(ROOT / BUILD)
+    )  # this build, and no other
     folder = arguments.output or Path("rpl-runs", time.strftime("%Y%m%dT%H%M%SZ-demo", time.gmtime()))
     folder.mkdir(parents=True, exist_ok=True)
     began = arguments.began or time.time()
@@ -169,7 +171,6 @@ def _tell(folder: Path, steps: Steps, all_s: float) -> None:
         say(f"look again  rpl report {run}; rpl explain --run {run}")
     say("\nTo go on in your shell, with rpl by its name and what was built here:\n")
     say(f"  . {Path(sys.prefix, 'bin', 'activate')}")
-    say(f"  export RPL_EMU_FOLDER={BUILD.absolute()} RPL_NATIVE_FOLDER={BUILD.absolute()}")
     if launcher := steps.environment.get("RPL_REPLAY_LAUNCHER"):
         say(f"  export RPL_REPLAY_LAUNCHER={shlex.quote(launcher)}")
         say(f"\nThen these run without a GPU: rpl replay reserve-check, rpl replay full-vm {folder}/capture")
