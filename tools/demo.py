@@ -46,9 +46,8 @@ class NotHereError(Exception):
 def main() -> int:
     arguments = _arguments()
     os.chdir(ROOT)
-    os.environ.update(
-        RPL_EMU_FOLDER=str(ROOT / BUILD), RPL_NATIVE_FOLDER=str(ROOT / BUILD)
-    )  # this build, and no other
+    # This build, whatever else is installed or named.
+    os.environ.update(RPL_EMU_FOLDER=str(ROOT / BUILD), RPL_NATIVE_FOLDER=str(ROOT / BUILD))
     folder = arguments.output or Path("rpl-runs", time.strftime("%Y%m%dT%H%M%SZ-demo", time.gmtime()))
     folder.mkdir(parents=True, exist_ok=True)
     began = arguments.began or time.time()
