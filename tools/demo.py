@@ -1,6 +1,6 @@
 """`make demo`: from the source of a HIP program to its report, with no GPU, and with what there is here.
 
-With clang and ROCm's runtime the testbed is built, its attention pipeline profiled on the emulated device
+With clang and ROCm's runtime the attention pipeline of the testbed is built, profiled on the emulated device
 `gfx942-emu`, its dominant kernel isolated and replayed, and another kernel optimized by a model. Without them
 a captured launch that lies in this checkout is replayed instead, which needs neither. Without a C++ compiler
 only recordings are analysed.
@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rpl_core.errors import RplError
@@ -47,6 +46,7 @@ class NotHereError(Exception):
 def main() -> int:
     arguments = _arguments()
     os.chdir(ROOT)
+    # This build, whatever else is installed or named.
     os.environ.update(RPL_EMU_FOLDER=str(ROOT / BUILD), RPL_NATIVE_FOLDER=str(ROOT / BUILD))
     folder = arguments.output or Path("rpl-runs", time.strftime("%Y%m%dT%H%M%SZ-demo", time.gmtime()))
     folder.mkdir(parents=True, exist_ok=True)
@@ -93,15 +93,15 @@ def _whole(folder: Path, clang: str, runtime: Path) -> Steps:
         _build(steps, EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL, REPLAYER)
     # What stands for a GPU's driver where rpl's replayer runs.
     steps.environment["RPL_REPLAY_LAUNCHER"] = shlex.join(launcher_words(Runtime(runtime)))
-    with steps.step(f"build the testbed by {clang}", prepares=True):
+    source = TESTBED / f"{PROGRAM}.hip"
+    with steps.step(f"build {source} by {clang}", prepares=True):
         words = [*compile_words(clang, runtime), *link_words(runtime)]
-        programs = _testbed(steps, words)
-    say(f"      {', '.join(programs)}\n")
+        program = _program(steps, words, source)
     title = f"optimize a kernel of {OPTIMIZED} by a model: nothing can be measured, so nothing is accepted"
     emulated(
         steps,
         folder,
-        (BUILD / "testbed" / PROGRAM).absolute(),
+        program.absolute(),
         title,
         lambda: _optimize(steps, folder, words),
     )
@@ -170,7 +170,6 @@ def _tell(folder: Path, steps: Steps, all_s: float) -> None:
         say(f"look again  rpl report {run}; rpl explain --run {run}")
     say("\nTo go on in your shell, with rpl by its name and what was built here:\n")
     say(f"  . {Path(sys.prefix, 'bin', 'activate')}")
-    say(f"  export RPL_EMU_FOLDER={BUILD.absolute()} RPL_NATIVE_FOLDER={BUILD.absolute()}")
     if launcher := steps.environment.get("RPL_REPLAY_LAUNCHER"):
         say(f"  export RPL_REPLAY_LAUNCHER={shlex.quote(launcher)}")
         say(f"\nThen these run without a GPU: rpl replay reserve-check, rpl replay full-vm {folder}/capture")
@@ -251,26 +250,15 @@ def link_words(runtime: Path) -> list[str]:
     return ["-L", str(library.parent), f"-l:{library.name}", "-Wl,--allow-shlib-undefined"]
 
 
-def _testbed(steps: Steps, words: Sequence[str]) -> list[str]:
-    """All programs that are older than their sources, side by side."""
+def _program(steps: Steps, words: Sequence[str], source: Path) -> Path:
+    """The program, built where it is older than its sources."""
     (BUILD / "testbed").mkdir(exist_ok=True)
-    names = sorted(path.stem for path in TESTBED.glob("*.hip"))
-    headers = tuple(TESTBED.glob("*.h"))
-    older = [name for name in names if _is_older(BUILD / "testbed" / name, TESTBED / f"{name}.hip", *headers)]
-
-    def build(name: str) -> str:
-        source = str(TESTBED / f"{name}.hip")
-        command = [word.replace("{source}", source) for word in words]
-        return steps.call([*command, "-o", BUILD / "testbed" / name])
-
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as compilers:
-        list(compilers.map(build, older))
-    return names
-
-
-def _is_older(program: Path, *sources: Path) -> bool:
-    newest = max(source.stat().st_mtime for source in sources)
-    return not program.exists() or program.stat().st_mtime < newest
+    program = BUILD / "testbed" / source.stem
+    newest = max(path.stat().st_mtime for path in (source, *source.parent.glob("*.h")))
+    if not program.exists() or program.stat().st_mtime < newest:
+        command = [word.replace("{source}", str(source)) for word in words]
+        steps.call([*command, "-o", program])
+    return program
 
 
 def say(line: str) -> None:

@@ -7,7 +7,7 @@ using namespace rpl::isolate;
 namespace {
 
 constexpr uint64_t kGpu = 2;
-constexpr uint64_t kOther = 3;
+constexpr uint64_t kThirdAgent = 3;
 
 Allocation allocation(uint64_t base, uint64_t size, Kind kind = Kind::kPool) {
   Allocation one;
@@ -93,7 +93,7 @@ TEST_CASE("virtual memory: several mappings in a reservation, each reachable by 
   CHECK(found[1].pool == 12);
   CHECK(found[1].reservation == 0x10000);
   CHECK(found[1].permissions == 3);
-  CHECK(bases(map, kOther).empty());
+  CHECK(bases(map, kThirdAgent).empty());
   map.unmap(0x10000, 0x1000);
   CHECK(bases(map) == std::vector<uint64_t>{0x12000});
   map.map(0x10000, 0x1000, 0, 5);  // who had access to the mapping before has none to this one

@@ -9,6 +9,7 @@ namespace rpl::isolate {
 // before the runtime loads the tool; in the child of a fork hooks only pass on (`is_passive`).
 Process* process();
 bool is_passive();
+inline const hsa::ApiTables& api() { return process()->api; }
 
 // Adopts the tables and puts the hooks in. False: the tables are of an unknown version, nothing was touched.
 bool load(hsa::ApiTable* tables);

@@ -3,7 +3,6 @@
 namespace rpl::isolate {
 namespace {
 
-const hsa::ApiTables& api() { return process()->api; }
 KernelRegistry* registry() { return is_passive() ? nullptr : &process()->registry; }
 
 hsa::Status reader_from_memory(const void* bytes, size_t size, hsa::CodeObjectReader* reader) {

@@ -5,7 +5,6 @@
 namespace rpl::isolate {
 namespace {
 
-const hsa::ApiTables& api() { return process()->api; }
 MemoryMap& memory() { return process()->memory; }
 bool watched(hsa::Status status) { return status == hsa::kSuccess && !is_passive(); }
 uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }

@@ -3,8 +3,6 @@
 namespace rpl::isolate {
 namespace {
 
-const hsa::ApiTables& api() { return process()->api; }
-
 void watch(hsa::Queue* queue, hsa::Agent agent, uint32_t type) {
   // NOLINTNEXTLINE(misc-const-correctness): the runtime hands it back without const
   void* const record = process()->queues.add(queue, agent, type == hsa::kQueueSingle);

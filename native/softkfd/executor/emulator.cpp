@@ -24,14 +24,6 @@
 #include "sanitize/findings.h"
 
 namespace softkfd {
-namespace {
-
-// The widest access of a lane.
-constexpr uint64_t kWidest = 16;
-// Exit code of a program in whose kernels the sanitizer found something.
-constexpr int kFound = 1;
-// And of one that was ended at its time limit.
-constexpr int kLimit = 124;
 
 // A code object as it lies in the GPU's memory, and what was decoded of one of its kernels.
 struct Decoded {
@@ -40,6 +32,15 @@ struct Decoded {
   rpl_emu::Kernel kernel;
   rpl_emu::Program program;
 };
+
+namespace {
+
+// The widest access of a lane.
+constexpr uint64_t kWidest = 16;
+// Exit code of a program in whose kernels the sanitizer found something.
+constexpr int kFound = 1;
+// And of one that was ended at its time limit.
+constexpr int kTimeLimitReached = 124;
 
 std::vector<uint8_t> text_of(const LoadedCode& code, const PageTable& memory) {
   std::vector<uint8_t> text(code.text_bytes);
@@ -135,7 +136,7 @@ std::string place_of(const Decoded& decoded, const rpl_emu::LaunchResult& result
   }
   const std::string what = result.reason + ", " + place_of(decoded, result);
   if (result.outcome == rpl_emu::Outcome::limit) {
-    end_process("softkfd: " + result.reason + " in the kernel '" + decoded.kernel.name + "', " + place_of(decoded, result) + "\n", kLimit);
+    end_process("softkfd: " + result.reason + " in the kernel '" + decoded.kernel.name + "', " + place_of(decoded, result) + "\n", kTimeLimitReached);
   }
   if (result.outcome == rpl_emu::Outcome::trap) throw KernelTrap(what);
   throw Refusal(what);

@@ -12,7 +12,6 @@
 namespace softkfd {
 namespace {
 
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kLargestCodeObject = 256ULL << 20;
 constexpr std::string_view kDescriptorSuffix = ".kd";
 
@@ -86,6 +85,7 @@ struct Found {
 };
 
 std::optional<Found> code_object_around(const PageTable& memory, uint64_t kernel_object) {
+  constexpr uint64_t kPage = 4096;
   uint64_t base = kernel_object / kPage * kPage;
   try {
     for (uint64_t passed = 0; passed < kLargestCodeObject; passed += kPage, base -= kPage) {

@@ -5,13 +5,13 @@
 namespace softkfd {
 namespace {
 
-constexpr uint32_t kLimit = 4096;  // KFD_SIGNAL_EVENT_LIMIT: slots of the event page
+constexpr uint32_t kMostEvents = 4096;  // KFD_SIGNAL_EVENT_LIMIT: slots of the event page
 
 }  // namespace
 
 std::optional<uint32_t> Events::create(EventType type, bool auto_reset) {
   const std::scoped_lock lock(mutex_);
-  for (uint32_t id = 1; id < kLimit; ++id) {
+  for (uint32_t id = 1; id < kMostEvents; ++id) {
     if (events_.contains(id)) continue;
     Event event;
     event.type = type;

@@ -13,7 +13,7 @@ namespace softkfd {
 namespace {
 
 constexpr uint64_t kCode = GpuFixture::kData;
-constexpr uint64_t kDescriptor = 0x2040;  // in the code object
+constexpr uint64_t kOffsetOfDescriptor = 0x2040;  // in the code object
 
 // A code object as the loader leaves it: header, one dynamic segment, two symbols.
 struct CodeObject : GpuFixture {
@@ -34,22 +34,22 @@ struct CodeObject : GpuFixture {
     dynamic[3] = {DT_NULL, {0}};
     std::memcpy(&at<char>(kCode + 0x400), "\0scale\0scale.kd", 15);
     auto* symbols = &at<Elf64_Sym>(kCode + 0x300);
-    symbols[1] = {1, 0, 0, 0, kDescriptor, 0};
-    symbols[2] = {7, 0, 0, 0, kDescriptor, 0};
+    symbols[1] = {1, 0, 0, 0, kOffsetOfDescriptor, 0};
+    symbols[2] = {7, 0, 0, 0, kOffsetOfDescriptor, 0};
     at<uint32_t>(kCode + 0x504) = 3;
   }
 };
 
 TEST_CASE_FIXTURE(CodeObject, "a kernel has the name of the symbol at its descriptor") {
-  CHECK(kernel_name(memory, kCode + kDescriptor) == "scale");
+  CHECK(kernel_name(memory, kCode + kOffsetOfDescriptor) == "scale");
 }
 
 TEST_CASE_FIXTURE(CodeObject, "code without a symbol there is named by its bytes") {
-  at<KernelDescriptor>(kCode + kDescriptor + 64).entry_offset = 0x100;
-  const std::string name = kernel_name(memory, kCode + kDescriptor + 64);
+  at<KernelDescriptor>(kCode + kOffsetOfDescriptor + 64).entry_offset = 0x100;
+  const std::string name = kernel_name(memory, kCode + kOffsetOfDescriptor + 64);
   CHECK(name.starts_with("code:"));
-  at<uint8_t>(kCode + kDescriptor + 64 + 0x100) = 1;
-  CHECK(kernel_name(memory, kCode + kDescriptor + 64) != name);
+  at<uint8_t>(kCode + kOffsetOfDescriptor + 64 + 0x100) = 1;
+  CHECK(kernel_name(memory, kCode + kOffsetOfDescriptor + 64) != name);
 }
 
 TEST_CASE_FIXTURE(GpuFixture,

@@ -6,6 +6,8 @@ The tool itself is run in native/tests.
 from __future__ import annotations
 
 import json
+import runpy
+import shutil
 import sys
 
 import pytest
@@ -164,6 +166,23 @@ def test_without_the_tool_the_remedy_is_told(rpl_cli, tmp_path, monkeypatch):
     ran = rpl_cli("isolate", "--", "true")
     assert ran.exit_code == 69
     assert "cmake --build build" in ran.stderr
+
+
+@pytest.mark.parametrize("is_checkout", [True, False])
+def test_a_checkout_finds_the_parts_that_were_built_in_it(tmp_path, is_checkout) -> None:
+    import rpl_native
+
+    module = tmp_path / "native" / "python" / "rpl_native" / "__init__.py"
+    built = tmp_path / "build" / "native" / "emu" / "rpl-emu"
+    for file in (module, built):
+        file.parent.mkdir(parents=True)
+    built.touch()
+    shutil.copy(rpl_native.__file__, module)
+    if is_checkout:
+        (tmp_path / "native" / "CMakeLists.txt").touch()
+    path_of = runpy.run_path(str(module))["path_of"]
+    assert path_of("rpl-emu") == (built if is_checkout else module.parent / "lib" / "rpl-emu")
+    assert path_of("rpl-replay") == module.parent / "lib" / "rpl-replay"
 
 
 @pytest.mark.parametrize("by", ["environment", "file"])
