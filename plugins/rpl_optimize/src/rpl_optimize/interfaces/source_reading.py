@@ -189,6 +189,16 @@ class SourceReading(ABC):
         """
 
     @abstractmethod
+    def separate_pointers(self, kernel: str) -> tuple[str, ...] | str:
+        """Pointer parameters by which a kernel reaches what no other pointer reaches, or why none is known.
+
+        Every launch in the file gives each pointer parameter a variable of its own that nothing is written to
+        but the address of an allocation (``hipMalloc`` and its kin), and the kernel, whoever it calls
+        included, makes no pointer of anything else. Where work-items wait for each other, those are left out
+        that the kernel stores by. Launches of other files are not looked for.
+        """
+
+    @abstractmethod
     def compiled(self, text: bytes, architecture: str) -> bytes | str:
         """The code object that the user's compiler makes of ``text`` in place of the source, or why none.
 
