@@ -128,7 +128,7 @@ def _launched_here(file: SourceFile, launches: tuple[Launch, ...] | str) -> Guar
         return GuardVerdict(name, False, "the file launches it nowhere")
     functions = (node for node in walk(file.root) if node.type == "function_declarator")
     if not any(text_of(node.child_by_field_name("declarator")) == "main" for node in functions):
-        return GuardVerdict(name, False, "other files may launch it with more threads: there is no main here")
+        return GuardVerdict(name, False, "other files may launch it otherwise: there is no main here")
     return GuardVerdict(name, True, f"{counted(len(launches), 'launch', 'launches')} in a whole program")
 
 
