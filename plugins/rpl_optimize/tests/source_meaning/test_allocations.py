@@ -30,6 +30,8 @@ __device__ float* chosen(float* p, float* q, int n) { return n > 3 ? p : q; }
 __device__ float* stored() { return pointer; }
 __device__ float* made(unsigned long n) { return (float*)n; }
 __device__ void next(float*& p) { p = pointer; }
+__device__ void step(int i) { table[i] = 1; }
+__device__ void elsewhere(int i);
 __device__ float twice(float v) { return 2 * v; }
 """
 _KERNEL = """__global__ void k{number}(const float* a, const float* b, float* out, int n{extra}) {{
@@ -137,6 +139,11 @@ HOSTILE_KERNELS = {
     "assembly": ('asm volatile("" : "+v"(out)); out[i] = a[i] + b[i];', ""),
     "a lambda": ("auto f = [&] { out = pointer; }; f(); out[i] = a[i] + b[i];", ""),
     "shared pointers": ("__shared__ float* p; p = out; __syncthreads(); p[i] = a[i] + b[i];", ""),
+    "a function of another file": ("elsewhere(i); out[i] = a[i] + b[i];", ""),
+    "a function by its address": (
+        "void (*call)(int) = n > 3 ? step : elsewhere; call(i); out[i] = a[i] + b[i];",
+        "",
+    ),
     "a static pointer": ("static __device__ float* p; p[i] = a[i] + b[i]; out[i] = 2;", ""),
 }
 

@@ -134,7 +134,7 @@ class _Kernel:
 
     def changed(self) -> tuple[str, ...]:
         """Parameters that do not keep the value that the launch gave them, as far as can be seen."""
-        names = {}
+        names: dict[str, None] = {}
         for node, parents in self.nodes:
             parameter = self.parameters.get(node.get("referencedDecl", {}).get("id", ""), {})
             if (
