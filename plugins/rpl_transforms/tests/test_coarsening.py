@@ -37,6 +37,7 @@ ELEMENTS_HARMLESS = {
     "negative size": f"{_I} if (i < n - 50) out[i] = in[i]; ",
 }
 ELEMENTS_HOSTILE = {
+    "parameter changes": f"{_I} if (i < n) out[i] = counted(&n);",
     "neighbour": f"{_I} if (i < n) out[i] = out[i + 1];",
     "neighbour of another store": f"{_I} if (i < n) {{ out[i] = in[i]; more[i] = out[i + 1]; }}",
     "other branch": f"{_I} if (i < n) out[i] = in[i]; else more[i] = 1;",
@@ -79,12 +80,17 @@ BLOCKS_HARMLESS = {
     "a function": f"{_I} out[i] = twice(in[i], blockIdx.x); // the last line\n",
     "loops": f"{_I} for (int k = 0; k < n % 7; ++k) {{ if (k == 2) continue; out[i] += k; if (k > 4) break; }}",
 }
-BLOCKS_HOSTILE = {
+#: What one block's work leaves of its arguments the next one must not find.
+ARGUMENTS_CHANGE = {
     "parameter changes": f"{_I} n -= 1; if (i < n) out[i] = 1;",
-    "pointer changes": "out += blockIdx.x * blockDim.x; out[threadIdx.x] = 1;",
-    "parameter by reference": f"{_I} int& m = n; m -= 1; if (i < n) out[i] = 1;",
-    "address of a parameter": f"{_I} int* m = &n; *m -= 1; if (i < n) out[i] = 1;",
-    "array in a parameter": f"{_I} rows.of[0] += i; out[i] = rows.of[0];",
+    "pointer changes": "out += blockIdx.x * blockDim.x; out[threadIdx.x] = 2;",
+    "parameter by reference": f"{_I} int& m = n; m -= 2; if (i < n) out[i] = 3;",
+    "address of a parameter": f"{_I} int* m = &n; *m -= 3; if (i < n) out[i] = 4;",
+    "array in a parameter": f"{_I} rows.of[0] += i + 1; out[i] = rows.of[0];",
+    "two of them": f"{_I} if (i >= n) return; in += i; for (; n > 3; n -= 3) out[i] += *in++;",
+}
+BLOCKS_HARMLESS |= ARGUMENTS_CHANGE
+BLOCKS_HOSTILE = {
     "returns from a loop": f"{_I} for (int k = 0; k < 4; ++k) {{ if (i == k) return; out[i] += k; }}",
     "returns from a switch": f"{_I} switch (i) {{ case 1: return; }} out[i] = 1;",
     "knows the grid": f"{_I} for (; i < n; i += gridDim.x * blockDim.x) out[i] = in[i];",
@@ -96,6 +102,15 @@ BLOCKS_HOSTILE = {
     "goto": f"{_I} if (i >= n) goto end; out[i] = 1; end: return;",
     "lambda": f"{_I} auto f = [&] {{ return i; }}; out[i] = f();",
     "of the file": f"{_I} kept += 1; out[i] = kept;",
+    "knows the grid elsewhere": f"{_I} out[i] = whole();",
+    "knows the grid by a macro": f"#define GRID gridDim.x\n  {_I} out[i] = GRID;",
+    "returns from do": f"{_I} do {{ if (i == n) return; out[i] += 1; }} while (--n > 4);",
+    "returns by a macro": f"#define LEAVE return\n  {_I} if (i >= n) LEAVE; out[i] = 1;",
+    "index of its own": "unsigned hipBlockIdx_x = 3; out[hipBlockIdx_x + blockIdx.x] = 1;",
+    "static": f"static float sum; {_I} sum += 1; out[i] = sum;",
+    "object": f"{_I} Object one(i); out[i] = one.v;",
+    "assembly": f'asm volatile("s_nop 0"); {_I} out[i] = 1;',
+    "statements in an expression": f"{_I} out[i] = ({{ if (i >= n) return; 1; }});",
 }
 #: These only the judge refuses: what work-items do together stands under other statements then.
 TOGETHER = {
@@ -106,6 +121,9 @@ _HELPERS = """#define GUARD i < n
 struct Rows { float of[4]; };
 __device__ float kept;
 __device__ float twice(float a, float b) { return a + 2 * b; }
+__device__ float counted(int* p) { return ++*p; }
+__device__ unsigned whole() { return gridDim.x * blockDim.x; }
+struct Object { int v; constexpr Object(int a) : v(a) {} };
 __device__ float own(const float* p) { return p[blockIdx.x]; }
 """
 _HEAD = "(float* out, float* more, const float* in, int n, Rows rows)"
@@ -183,6 +201,17 @@ def test_harmless_twins_are_offered_and_keep_their_results(rpl_require, tmp_path
 
 
 _WRONG = {";": "rpl_k < 1;", "{": "2 * rpl_blocks) {"}
+
+
+def test_each_block_begins_with_the_arguments_of_the_launch(rpl_require, tmp_path):
+    """With those that the block before left, every one of these kernels stores something else."""
+    text = _text(ARGUMENTS_CHANGE)
+    offered = _offered(Coarsening(), text, _read(rpl_require, tmp_path, text))
+    edited = apply_edits(text.encode(), [edit for found in offered.values() for edit in found[0].edits])
+    compiler, count = rpl_require("clang++-22"), len(ARGUMENTS_CHANGE)
+    kept = re.sub(r" auto (\w+) = rpl_first_\1;", "", edited.decode())
+    before, after = (_results(compiler, version, tmp_path, count) for version in (text, kept))
+    assert all(a != b for a, b in zip(before, after, strict=True))
 
 
 @pytest.mark.long

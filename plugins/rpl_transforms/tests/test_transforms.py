@@ -148,7 +148,22 @@ def test_where_there_is_nothing_to_mend_nothing_is_proposed(name: str, old: byte
     assert all_distinct()[name].propose(read(PROGRAM.replace(old, new))) == ()
 
 
-def test_pointers_are_restricted_by_the_users_word_only() -> None:
+def test_what_the_launches_prove_is_restricted_without_asking(judge: MeaningJudge) -> None:
+    """What is stored to keeps its type, as work-items wait for each other."""
+    (found,) = transformations()["restrict"].propose(read())
+    assert found.allowed, found.guards
+    after = apply_edits(PROGRAM, found.edits)
+    assert b"blur(const float *__restrict__ in, float *out, int n)" in after
+    assert judge.judge(after, found.declares).passed
+    (aliased,) = transformations()["restrict"].propose(
+        read(PROGRAM.replace(b"kThreads>>>(in, out", b"kThreads>>>(out, out"))
+    )
+    assert (refusals(aliased), aliased.edits) == ({"distinct-pointers"}, ())
+    (library,) = transformations()["restrict"].propose(read(PROGRAM.replace(b"int main", b"int run")))
+    assert (refusals(library), library.edits) == ({"distinct-pointers"}, ())
+
+
+def test_without_a_proof_pointers_are_restricted_by_the_users_word_only() -> None:
     source = KernelSource("a.hip", PROGRAM)
     (silent,) = transformations()["restrict"].propose(source)
     assert refusals(silent) == {"distinct-pointers"}

@@ -87,7 +87,7 @@ class Coarsening(KernelTransformation):
         for count in _BLOCKS:
             edits = tuple(_several_blocks(work, count))
             new = " ".join(edit.replacement.decode() for edit in edits)
-            guards = (proven, _names_free(source, new, ""))
+            guards = (proven, _names_free(source, new, " ".join(work.changed)))
             summary = f"do the work of {count} blocks per block in {kernel.name}"
             yield _candidate(kernel, f"{kernel.name}-{count}", summary, edits, guards)
 
@@ -133,7 +133,9 @@ def _several_blocks(work: BlockWork, count: int) -> Iterator[Edit]:
     head = (
         f" const unsigned rpl_blocks = (gridDim.x + {count - 1}u) / {count}u; "
         "if (blockIdx.x >= rpl_blocks) return; "
+        f"{''.join(f'const auto rpl_first_{name} = {name}; ' for name in work.changed)}"
         "for (unsigned rpl_block = blockIdx.x; rpl_block < gridDim.x; rpl_block += rpl_blocks) {"
+        f"{''.join(f' auto {name} = rpl_first_{name};' for name in work.changed)}"
     )
     yield Edit(begin, begin, head.encode())
     yield from (Edit(place.begin, place.end, b"rpl_block") for place in work.blocks)

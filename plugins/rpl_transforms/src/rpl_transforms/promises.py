@@ -128,7 +128,7 @@ def _launched_here(file: SourceFile, launches: tuple[Launch, ...] | str) -> Guar
         return GuardVerdict(name, False, "the file launches it nowhere")
     functions = (node for node in walk(file.root) if node.type == "function_declarator")
     if not any(text_of(node.child_by_field_name("declarator")) == "main" for node in functions):
-        return GuardVerdict(name, False, "other files may launch it with more threads: there is no main here")
+        return GuardVerdict(name, False, "other files may launch it otherwise: there is no main here")
     return GuardVerdict(name, True, f"{counted(len(launches), 'launch', 'launches')} in a whole program")
 
 
@@ -156,10 +156,10 @@ def largest_block(file: SourceFile, kernel: str, reading: SourceReading | None) 
     return tuple(max(sizes) for sizes in zip(*known, strict=True)) if len(known) == len(launches) else None
 
 
-# ``__restrict__`` on pointer parameters, where the user has said that they point to different memory.
+# ``__restrict__`` on pointer parameters that lead to different memory: by proof, or because the user says so.
 #
-# No compiler tells whether two parameters of a kernel alias: that is the caller's secret. So the user's
-# word is asked for, per kernel, and nothing is proposed without it.
+# Nothing in a kernel tells whether two of its parameters alias: that is the caller's secret. Where the whole
+# program is at hand, and hands over allocations only, it is none. Else the user's word is asked for.
 
 SETTING = "plugins.transforms.distinct-pointers"
 
@@ -168,7 +168,7 @@ class Restrict(KernelTransformation):
     """``distinct``: kernels of which the user says that their pointers never overlap; ``*``: all."""
 
     name = "restrict"
-    summary = "Add __restrict__ to all pointers of kernels whose pointers the user calls distinct."
+    summary = "Add __restrict__ to pointers that lead to different memory, by proof or by the user's word."
 
     def __init__(self, distinct: frozenset[str] = frozenset()) -> None:
         self._distinct = distinct
@@ -176,28 +176,48 @@ class Restrict(KernelTransformation):
     def of_kernel(
         self, file: SourceFile, kernel: KernelNode, source: KernelSource
     ) -> Iterator[EditCandidate]:
-        _ = (file, source)
         pointers = [
             pointer for node in kernel.parameter_declarations if (pointer := _pointer(node)) is not None
         ]
         open_ones = [(name, place) for name, place, restricted in pointers if not restricted]
         if len(pointers) < 2 or not open_ones:
             return
-        said = bool({kernel.name, "*"} & self._distinct)
-        reason = "the user says so" if said else f"only the user knows; say it by the setting {SETTING}"
+        if {kernel.name, "*"} & self._distinct:
+            guard = GuardVerdict("distinct-pointers", True, "the user says so")
+        else:
+            proven = _proven_apart(file, kernel, source.reading)
+            if isinstance(proven, str):
+                what = f"not proven ({proven}), so only the user knows; say it by the setting {SETTING}"
+                guard = GuardVerdict("distinct-pointers", False, what)
+            else:
+                open_ones = [one for one in open_ones if one[0] in proven]
+                what = "each launch gives each pointer an allocation of its own"
+                guard = GuardVerdict("distinct-pointers", True, what)
+        if not open_ones:
+            return
         names = ", ".join(name for name, _ in open_ones)
+        edits = (Edit(place, place, b"__restrict__ ") for _, place in open_ones)
         yield EditCandidate(
             id=kernel.name,
             kernel=kernel.name,
             line=kernel.line,
             summary=f"restrict the pointers of {kernel.name}: {names}",
-            edits=tuple(Edit(place, place, b"__restrict__ ") for _, place in open_ones) if said else (),
-            guards=(GuardVerdict("distinct-pointers", said, reason),),
+            edits=tuple(edits) if guard.passed else (),
+            guards=(guard,),
             declares=tuple(RestrictedParameter(name) for name, _ in open_ones),
         )
 
     def evidence_of(self, facts: KernelFacts) -> Evidence:
         return restrict_evidence(facts)
+
+
+def _proven_apart(
+    file: SourceFile, kernel: KernelNode, reading: SourceReading | None
+) -> tuple[str, ...] | str:
+    launched = _launched_here(file, launches_of(reading, kernel.name))
+    if reading is None or not launched.passed:
+        return launched.reason
+    return reading.separate_pointers(kernel.name)
 
 
 def _pointer(parameter: Node) -> tuple[str, int, bool] | None:

@@ -65,12 +65,14 @@ class BlockWork:
     """A kernel whose blocks do their work each for itself.
 
     ``body`` includes its braces; ``blocks`` are the places of ``blockIdx.x`` in it, ``returns`` those of the
-    word ``return``, none of them inside of a loop.
+    word ``return``, none of them inside of a loop. Parameters that are ``changed`` have to begin each block's
+    work with the value that the launch gave them.
     """
 
     body: Span
     blocks: tuple[Span, ...]
     returns: tuple[Span, ...]
+    changed: tuple[str, ...] = ()
 
 
 @frozen
@@ -177,15 +179,25 @@ class SourceReading(ABC):
     def block_work(self, kernel: str) -> BlockWork | str:
         """Where a kernel names its block, if one block can do the work of several in turn, or why it can't.
 
-        In every instance of a template: nothing is shared or kept, no parameter changes, and whoever is
-        called is looked into and asks for no index of its own. That it waits for nobody the judge says.
+        In every instance of a template: nothing is shared or kept but parameters, and whoever is called is
+        looked into and asks for no index of its own. That it waits for nobody the judge says.
         """
 
     @abstractmethod
     def element_work(self, kernel: str) -> ElementWork | str:
         """The parts of a kernel that stores ``P[i] = VALUE`` for its own ``i`` alone, or why it is none.
 
-        As ``block_work``; and of what it stores to it reads no other element.
+        As ``block_work``; no parameter changes, and of what it stores to it reads no other element.
+        """
+
+    @abstractmethod
+    def separate_pointers(self, kernel: str) -> tuple[str, ...] | str:
+        """Pointer parameters by which a kernel reaches what no other pointer reaches, or why none is known.
+
+        Every launch in the file gives each pointer parameter a variable of its own that nothing is written to
+        but the address of an allocation (``hipMalloc`` and its kin), and the kernel, whoever it calls
+        included, makes no pointer of anything else. Where work-items wait for each other, those are left out
+        that the kernel stores by. Launches of other files are not looked for.
         """
 
     @abstractmethod

@@ -173,7 +173,7 @@ def moved_accesses(before: tuple[Effects, Node], after: tuple[Effects, Node]) ->
 
 
 def _accessed_between(effects: Effects, function: Node) -> dict[_Place, set[Access]]:
-    events = tuple(events_of(function, _Followed.of(function).accesses))
+    events = tuple(events_of(function, Followed.of(function).accesses))
     steps = [effects.steps((event,)) if event.access is None and not event.jump else () for event in events]
     ordering = [any(step.orders for step in found) for found in steps]
     loops = {
@@ -195,18 +195,18 @@ def _accessed_between(effects: Effects, function: Node) -> dict[_Place, set[Acce
 
 
 @attrs.define
-class _Followed:
+class Followed:
     """What each variable of a function leads to, by its id: names of shared variables and of parameters."""
 
     roots: dict[str, frozenset[tuple[str, bool]]] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, function: Node) -> _Followed:
+    def of(cls, function: Node) -> Followed:
         """Of the whole function at once, until nothing new is found: loops hand pointers back."""
         followed = cls()
         for node in children(function):
             if node.get("kind") == "ParmVarDecl" and _leads_on(node):
-                followed.roots[node["id"]] = frozenset({(f"what {node.get('name')} points to", False)})
+                followed.roots[node["id"]] = frozenset({(cls.pointed_to(str(node.get("name"))), False)})
         nodes = list(_all_below(function))
         while True:
             before = dict(followed.roots)
@@ -214,6 +214,11 @@ class _Followed:
                 followed._learn(node)
             if followed.roots == before:
                 return followed
+
+    @staticmethod
+    def pointed_to(parameter: str) -> str:
+        """The name of the memory behind a pointer parameter (``Access.root``)."""
+        return f"what {parameter} points to"
 
     def _learn(self, node: Node) -> None:
         kind = node.get("kind")

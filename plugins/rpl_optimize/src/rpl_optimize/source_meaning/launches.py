@@ -43,22 +43,32 @@ def launches_of(unit: Unit, text: bytes, kernel: str) -> tuple[Launched, ...] | 
 
     Of a template's instances and of host functions that are templates, every instance counts.
     """
+    nodes = launch_nodes(unit, kernel)
+    if nodes is None:
+        return None
+    found: list[Launched] = []
+    ranges: ValueRanges | None = None
+    for function, node, parents in nodes:
+        if function.get("mangledName"):  # of a template its instances, not the pattern
+            if ranges is None or ranges.function is not function:
+                ranges = ValueRanges(function, text, unit.dump.variable)
+            found.append(Launched(offset_of(node)[0], _block(ranges, node, parents)))
+    return tuple(found)
+
+
+def launch_nodes(unit: Unit, kernel: str) -> list[tuple[Node, Node, Parents]] | None:
+    """Each launch of a kernel with the function around it; ``None`` where the kernel is used otherwise."""
     functions = [one.node for one in unit.own if one.kind in FUNCTIONS and not one.inside]
     kernels = [node for node in functions if node.get("name") == kernel and node.get("mangledName")]
     identities = {same for node in kernels for same in unit.dump.redeclarations(node["id"])}
-    found: list[Launched] = []
-    seen = 0
-    for function in functions:
-        ranges: ValueRanges | None = None
-        for node, parents in below(function):
-            if node.get("kind") != _LAUNCH or _called(node) not in identities:
-                continue
-            seen += 1
-            if function.get("mangledName"):  # of a template its instances, not the pattern
-                ranges = ranges or ValueRanges(function, text, unit.dump.variable)
-                found.append(Launched(offset_of(node)[0], _block(ranges, node, parents)))
+    found = [
+        (function, node, parents)
+        for function in functions
+        for node, parents in below(function)
+        if node.get("kind") == _LAUNCH and _called(node) in identities
+    ]
     mentioned = sum(unit.dump.mentions(identity) for identity in identities)
-    return tuple(found) if mentioned == seen else None
+    return found if mentioned == len(found) else None
 
 
 @frozen(eq=False)

@@ -18,8 +18,9 @@ from rpl_optimize.interfaces.source_reading import (
     Store,
 )
 from rpl_optimize.interfaces.transformation import GuardVerdict
+from rpl_optimize.source_meaning.allocations import separate_pointers
 from rpl_optimize.source_meaning.constants import constants_of
-from rpl_optimize.source_meaning.front_end import FrontEnd, NotJudgedError, shown_line
+from rpl_optimize.source_meaning.front_end import FrontEnd, NotJudgedError, Side, shown_line
 from rpl_optimize.source_meaning.functions import FUNCTIONS, children, type_name
 from rpl_optimize.source_meaning.launches import launches_of
 from rpl_optimize.source_meaning.streams import streamed_stores
@@ -107,12 +108,18 @@ class CompilerReading(SourceReading):
         unit = self._whole()
         return unit if isinstance(unit, str) else element_work(unit, self.text, kernel)
 
-    def _whole(self) -> Unit | str:
+    def separate_pointers(self, kernel: str) -> tuple[str, ...] | str:
+        device, host = self._whole(), self._whole("host")
+        if isinstance(device, str) or isinstance(host, str):
+            return device if isinstance(device, str) else str(host)
+        return separate_pointers(host, device, self.text, kernel)
+
+    def _whole(self, side: Side = "device") -> Unit | str:
         """With the functions of headers; the judge needs it for each edit that rewrites a body."""
         if isinstance(self.front_end, str):
             return self.front_end
         try:
-            return self._original().behind(None, "device").unit
+            return self._original().behind(None, side).unit
         except NotJudgedError as error:
             return str(error)
 

@@ -3,9 +3,9 @@
 No order is promised among the blocks of a grid, nor among work-items that do not wait for each other (HIP
 programming model, "Thread hierarchy"): where no one uses what another one stores, any order gives the same. A
 kernel in which one does computes something else from run to run already. What is proven here is the rest:
-that all the work of a block or work-item follows from its index, in every instance of a template, whoever is
-called, and that nothing is kept from one to the next. That they wait for nothing is the judge's guard
-``cooperation``.
+that all the work of a block or work-item follows from its index and the arguments of the launch, in every
+instance of a template, whoever is called, and that nothing is kept from one to the next. That they wait for
+nothing is the judge's guard ``cooperation``.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _COORDINATES = (
 )
 _COORDINATE = re.compile(rb"(%s)(?:\s*\.\s*([xyz]))?" % _COORDINATES.encode())
 _WORD = re.compile(_COORDINATES)
+_CONSTANT = re.compile(r"const [^*&]*|.*[*]\s*const")
 #: Functions without a body that compute their result from their arguments alone: AMD's math library, clang's
 #: builtins but those that ask the hardware or reach memory.
 _PURE = re.compile(
@@ -59,7 +60,9 @@ def block_work(unit: Unit, text: bytes, kernel: str) -> BlockWork | str:
     except _RefusedError as refused:
         return str(refused)
     returns = {place for work in works for place in work.returns}  # an instance may lack one (if constexpr)
-    return attrs.evolve(works[0], returns=tuple(sorted(returns, key=lambda place: place.begin)))
+    changed = {name: None for work in works for name in work.changed}
+    ordered = tuple(sorted(returns, key=lambda place: place.begin))
+    return attrs.evolve(works[0], returns=ordered, changed=tuple(changed))
 
 
 def element_work(unit: Unit, text: bytes, kernel: str) -> ElementWork | str:
@@ -129,11 +132,22 @@ class _Kernel:
                 if problem is not None:
                     raise _RefusedError(f"it calls what is not followed: {problem}")
 
+    def changed(self) -> tuple[str, ...]:
+        """Parameters that do not keep the value that the launch gave them, as far as can be seen."""
+        names: dict[str, None] = {}
+        for node, parents in self.nodes:
+            parameter = self.parameters.get(node.get("referencedDecl", {}).get("id", ""), {})
+            if (
+                parameter
+                and not _CONSTANT.fullmatch(type_name(parameter))
+                and not _is_read(parents, array=False)
+            ):
+                names[str(parameter.get("name"))] = None
+        return tuple(names)
+
     def _require_value(self, node: Node, parents: Parents) -> None:
-        """No parameter changes, and no variable of the file is shared or written."""
+        """No variable of the file is shared or written."""
         declared = node["referencedDecl"]
-        if declared.get("kind") == "ParmVarDecl" and not _is_read(parents, array=False):
-            raise _RefusedError(f"the parameter {declared.get('name')} may change")
         if declared.get("kind") != "VarDecl" or any(one.get("id") == declared["id"] for one, _ in self.nodes):
             return
         variable = self.unit.dump.variable(declared["id"])
@@ -245,7 +259,10 @@ def _block_work(kernel: _Kernel) -> BlockWork:
             raise _RefusedError("it returns from inside of a loop")
         returns.append((at, at + 6))
     return BlockWork(
-        Span(begin, end), tuple(Span(*one) for one in blocks), tuple(Span(*one) for one in returns)
+        body=Span(begin, end),
+        blocks=tuple(Span(*one) for one in blocks),
+        returns=tuple(Span(*one) for one in returns),
+        changed=kernel.changed(),
     )
 
 
@@ -269,6 +286,8 @@ def _element_work(kernel: _Kernel) -> ElementWork:
     statements = children(kernel.body)
     if b"#" in kernel.text[body[0] : body[1]]:
         raise _RefusedError("a directive stands in its body")
+    if kernel.changed():
+        raise _RefusedError(f"the parameter {kernel.changed()[0]} may change")
     index = _index(kernel, statements[0] if statements else {})
     begin, end = _ends(index)
     if any(a < begin or b > end for a, b, _ in kernel.coordinates(*body)):
