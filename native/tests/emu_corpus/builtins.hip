@@ -1,4 +1,4 @@
-// What compiled code has of opcodes that no plain source leads to: builtins of clang, MODE, loads to LDS, 32 work-items by 2.
+// What compiled code has of opcodes that no plain source leads to: builtins of clang, MODE, loads to LDS. One wave.
 #define KERNEL extern "C" __attribute__((global))
 #define LANE __builtin_amdgcn_workitem_id_x()
 #define SHARED __attribute__((shared))
