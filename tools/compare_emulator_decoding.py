@@ -125,7 +125,9 @@ def by_emulator(program: Path, codes: list[bytes]) -> list[dict[str, Any]]:
 def differing(known: Known, one: dict[str, Any]) -> bool:
     """Whether the registers of the decoded instruction are others than LLVM's."""
     named = [*one["to"], *one["from"]]
-    if "_cmpswap" in one["opcode"]:  # what it gives back the first words of its datum, which LLVM names
+    if one["opcode"].startswith(
+        "buffer_atomic_cmpswap"
+    ):  # LLVM names its datum, of which the result is a part
         named = one["from"]
     ours = [x for x in dict.fromkeys(named) if x[0] in "vas"]
     theirs = [x for x in dict.fromkeys(known.registers) if x[0] in "vas"]
