@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <iostream>
+#include <sstream>
 
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -39,10 +41,57 @@ int opcodes_command(int count, char** words) {
   return kOk;
 }
 
-// Static: every instruction of every kernel, whether it could run or not.
+namespace {
+
+// "v4", "s8:2" of two words, "0x1f" of a constant.
+std::string name_of(const Operand& o, const RegisterFile& file) {
+  std::ostringstream out;
+  if (o.place == Place::constant) out << "0x" << std::hex << o.value;
+  else if (o.place == Place::scc) out << "scc";
+  else if (o.place == Place::scalar) out << 's' << o.index;
+  else if (o.place == Place::vector) out << (o.index < file.accumulator_at ? 'v' : 'a') << (o.index < file.accumulator_at ? o.index : o.index - file.accumulator_at);
+  if (o.words > 1 && (o.place == Place::scalar || o.place == Place::vector)) out << ':' << unsigned{o.words};
+  return out.str();
+}
+
+// Each line of the standard input is the hex bytes of one instruction; each answer what it is decoded to, or why not.
+int decode_lines(const OpcodeTable& table, const Disassembler& disassembler) {
+  const RegisterFile file;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::vector<uint8_t> code(12);
+    for (size_t k = 0; k < code.size() && 2 * k + 1 < line.size(); ++k) code[k] = static_cast<uint8_t>(std::stoul(line.substr(2 * k, 2), nullptr, 16));
+    Program program;
+    program.code.resize(4);
+    Json json;
+    json.open('{').key("bytes").number(disassembler.at(code, 0).bytes);
+    try {
+      Decoder(disassembler, table).decode_one(program, code, 0, file);
+      const Instruction& i = program.code[0];
+      json.key("opcode").string(i.row->name).key("form").string(name_of(i.row->form));
+      const auto list = [&](const char* key, const auto& operands) {
+        json.key(key).open('[');
+        for (const Operand& o : operands)
+          if (o.place != Place::none && o.place != Place::off) json.string(name_of(o, file));
+        json.close(']');
+      };
+      list("to", i.to);
+      list("from", i.from);
+    } catch (const Unavailable& e) {
+      json.key("refused").string(e.what());
+    }
+    json.close('}');
+    std::puts(json.text().c_str());
+  }
+  return kOk;
+}
+
+}  // namespace
+
+// Static: every instruction of every kernel, whether it could run or not. With --lines single instructions.
 int decode_command(int count, char** words) {
-  const Options options(count, words, {"--llvm", "--cpu", "--kernel"}, {"--json"});
-  if (options.plain().size() != 1) throw UsageError("usage: rpl-emu decode FILE [--kernel K]");
+  const Options options(count, words, {"--llvm", "--cpu", "--kernel"}, {"--json", "--lines"});
+  if (options.plain().size() != (options.flag("--lines") ? 0 : 1)) throw UsageError("usage: rpl-emu decode FILE [--kernel K], or rpl-emu decode --lines");
+  if (options.flag("--lines")) return decode_lines(OpcodeTable(load_lanes(options.one("--cpu", "")).lists), Disassembler(options.one("--llvm", "")));
   const auto file = read_file(options.plain()[0]);
   const CodeObject object = read_code_object(file);
   const LaneLibrary lanes = load_lanes(options.one("--cpu", ""));

@@ -136,6 +136,7 @@ class Stepper {
     RegisterFile file;
     file.may_flush = (w_.mode & 0xf0) != 0xf0;
     file.may_round = (w_.mode & 15) != 0;
+    if (file.may_round) *lanes_.round_halves = true;
     decoder_.decode(program, code, 0, words, file);
     uint64_t instructions = 0;
     for (size_t at = 0; at < words; at += program.code[at].size) ++instructions;

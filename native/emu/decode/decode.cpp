@@ -328,19 +328,18 @@ class One {
     if (file_.may_round) any |= rounds(c, in);
     if (any) through_temporaries(c, out, in);
   }
-  // LLVM, SIModeRegister.cpp: floats have a mode, doubles and halves another one. Which of them a conversion between
-  // both takes is left out, and so are halves, which are rounded by whole numbers here.
+  // Floats have a mode, doubles and halves another one, which is that of a double's conversion to a float, too
+  // (LLVM, SIModeRegister.cpp: what it writes for llvm.fptrunc.round.f32.f64).
   static bool rounds(Changes& c, std::string_view in) {
-    if (!c.result_type || !std::strchr("fFhH", c.result_type)) return false;
-    c.round = c.result_type;
-    for (const char type : in)
-      if (std::strchr("fFhH", type) && (type == 'f') != (c.result_type == 'f')) c.round = 'h';
+    if (!c.result_type || !std::strchr("fFhHqP", c.result_type)) return false;
+    const bool single = c.result_type == 'f' || c.result_type == 'P';
+    c.round = single && in.find('F') == std::string_view::npos ? 'f' : 'h';
     return true;
   }
   static bool flushes(Changes& c, std::string_view in) {
     c.flush = false;
-    for (const char type : in) c.flush |= std::strchr("fFhHq", type) != nullptr;
-    c.flush |= c.result_type && std::strchr("fFhH", c.result_type);
+    for (const char type : in) c.flush |= std::strchr("fFhHqP", type) != nullptr;
+    c.flush |= c.result_type && std::strchr("fFhHqP", c.result_type);
     return c.flush;
   }
   bool source_change(SourceChange& s, const TextOperand& t, char type) const {
@@ -433,12 +432,13 @@ class One {
     return bits;
   }
   void packed() {
-    if (dpp_ || sdwa_) refuse("DPP and SDWA are not offered for this opcode");
+    if (sdwa_) refuse("SDWA is not offered for this opcode");
     const bool clamp = text_.modifier("clamp").has_value();
     const bool halves = outputs() == "q" || outputs() == "P" || inputs() == "mmm";
     if (clamp && !halves) clamp_row();
     if (clamp && halves && !file_.dx10_clamp) refuse("modifier clamp is not offered here");
-    allow({"op_sel", "op_sel_hi", "neg_lo", "neg_hi", "clamp"});
+    allow({"op_sel", "op_sel_hi", "neg_lo", "neg_hi", "clamp", "quad_perm", "row_shl", "row_shr", "row_ror", "wave_shl", "wave_rol",
+           "wave_shr", "wave_ror", "row_mirror", "row_half_mirror", "row_bcast", "row_newbcast", "row_mask", "bank_mask", "bound_ctrl"});
     const std::string_view out = outputs(), in = inputs();
     expect(out.size() + in.size());
     i_.to[0] = destination(text_.operands[0], out[0]);
@@ -466,9 +466,36 @@ class One {
       if (negate || negate_high || (clamp && halves)) refuse("modifier is not offered for this opcode");
       if (std::string_view(i_.row->name).starts_with("v_dot") && !plain_dot) refuse("op_sel is not offered for this opcode");
     }
-    if (file_.may_flush && std::strchr("qPf", out[0])) refuse("packed floats with flushed denormals are not offered");
     const unsigned in_place = in.size() == 2 ? 4 : 0;  // what is accumulated onto
     i_.flags = select | (select_high | in_place) << 3 | negate << 6 | negate_high << 9 | (clamp && halves ? 1U << 12 : 0);
+    change_packed(select_high);
+  }
+  // DPP, and what MODE does to packed floats. The operation itself has the modifiers.
+  void change_packed(unsigned select_high) {
+    const std::string_view out = outputs(), in = inputs();
+    const std::string_view name = i_.row->name;
+    const bool mixed = in == "mmm", sum = name.starts_with("v_dot") || (mixed && out == "h");
+    Changes c;
+    for (size_t k = 0; k < in.size(); ++k) c.source[k].type = !mixed ? in[k] : select_high >> k & 1 ? 'q' : 'f';
+    c.result_type = out[0];
+    bool any = dpp_ && dpp(c);
+    std::string types;
+    for (size_t k = 0; k < in.size(); ++k) types += c.source[k].type;
+    if (file_.may_flush && name != "v_pk_mov_b32" && flushes(c, types)) {
+      if (name.starts_with("v_dot")) refuse("dot products of floats with flushed denormals are not offered");
+      any = true;
+    }
+    if (file_.may_round && name != "v_pk_mov_b32" && rounds(c, in)) {
+      if (sum) c.round = '?';
+      any = true;
+    }
+    if (!any) return;
+    if (name == "v_fma_mixhi_f16") {  // a result for the upper half is one for the lower, moved
+      i_.run = table_.find("v_fma_mixlo_f16")->run;
+      c.result_high_half = true;
+    }
+    c.keep_other_half = mixed && out == "h";
+    through_temporaries(c, out, in);
   }
 
   // ---- matrix -------------------------------------------------------------------------------------------
@@ -477,7 +504,6 @@ class One {
     const std::string_view in = inputs();
     const bool sparse = in.size() == 4;
     expect(4);
-    if (file_.may_flush) refuse("matrix operations with flushed denormals are not offered");
     const auto words = [](char letter) -> unsigned { return letter == 'x' ? 16 : letter == 'y' ? 32 : static_cast<unsigned>(letter - '0'); };
     i_.to[0] = vector_row(text_.operands[0], words(outputs()[0]));
     for (unsigned k = 0; k < 2; ++k) i_.from[k] = vector_row(text_.operands[1 + k], words(in[k]));
@@ -503,6 +529,7 @@ class One {
     if (!f64 && i_.flags >> 12) refuse("modifier neg is not offered for this opcode");
     if ((i_.flags >> 8 & 15) == 3) refuse("blgp:3 is not offered");
     if (f64 && (i_.flags & 0xfff)) refuse("broadcast modifiers are not offered for this opcode");
+    if (file_.may_flush || file_.may_round) i_.flags |= 1U << 15;
   }
 
   // ---- memory -------------------------------------------------------------------------------------------
@@ -514,7 +541,7 @@ class One {
     for (const char c : out) i_.to[0] = vector_row(text_.operands[next++], static_cast<unsigned>(c - '0'));
     for (size_t k = 0; k < in.size(); ++k) i_.from[k] = vector_row(text_.operands[next++], in[k] == 'a' ? 1 : static_cast<unsigned>(in[k] - '0'));
     const auto field = static_cast<uint16_t>(words_[0]);
-    const bool two = name_.find("2_b") != std::string::npos || name_.find("2st64_") != std::string::npos;
+    const bool two = name_.find("2_b") != std::string::npos || name_.find("2_rtn") != std::string::npos || name_.find("2st64_") != std::string::npos;
     i_.offset = two ? field & 0xff : field;
     i_.extra = two ? field >> 8 : 0;
   }

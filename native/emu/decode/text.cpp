@@ -68,15 +68,13 @@ bool parse_number(const std::string& text, TextOperand& to) {
   if (text.empty() || !(std::isdigit(static_cast<unsigned char>(text[0])) || (text[0] == '-' && text.size() > 1 && std::isdigit(static_cast<unsigned char>(text[1])))))
     return false;
   char* end = nullptr;
-  if (text.find('.') != std::string::npos) {
-    to.kind = TextOperand::Kind::real;
-    to.real = std::strtod(text.c_str(), &end);
-    return *end == 0;
-  }
-  to.kind = TextOperand::Kind::integer;
-  to.hexadecimal = text.find('x') != std::string::npos;
-  to.integer = text[0] == '-' ? static_cast<uint64_t>(std::strtoll(text.c_str(), &end, 0)) : std::strtoull(text.c_str(), &end, 0);
-  return *end == 0;
+  const bool real = text.find('.') != std::string::npos;
+  if (real) to.real = std::strtod(text.c_str(), &end);
+  else to.integer = text[0] == '-' ? static_cast<uint64_t>(std::strtoll(text.c_str(), &end, 0)) : std::strtoull(text.c_str(), &end, 0);
+  if (*end != 0) return false;  // LLVM writes "-12/*Invalid immediate*/"
+  to.kind = real ? TextOperand::Kind::real : TextOperand::Kind::integer;
+  to.hexadecimal = !real && text.find('x') != std::string::npos;
+  return true;
 }
 
 bool unwrap(std::string& text, std::string_view before, std::string_view after) {

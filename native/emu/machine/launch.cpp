@@ -580,7 +580,8 @@ void set_sizes(Job& job) {
 LaunchResult run_all(Job& job) {
   std::optional<CacheModel> caches;
   if (job.limits.model_caches && !job.log) job.caches = &caches.emplace();
-  *job.lanes.round_halves = job.limits.round_halves;
+  // Never taken back: another launch may run by the same functions, and to the nearest both ways are the same.
+  if (job.limits.round_halves || job.file.may_round) *job.lanes.round_halves = true;
   const std::clock_t cpu_begin = std::clock();
   const auto begin = std::chrono::steady_clock::now();
   const LaunchSizes& sizes = job.sizes;
@@ -615,7 +616,7 @@ LaunchResult launch(const Placed& placed, const Kernel& kernel, const Program& p
                     const Limits& limits, Findings* findings, TrafficSink* log) {
   Job job{.kernel = kernel, .program = program, .lanes = lanes, .sizes = sizes, .limits = limits, .findings = findings, .log = log};
   const Descriptor& d = kernel.descriptor;
-  job.file = register_file(d, false);
+  job.file = register_file(d, program.sets_mode, program.sets_rounding);
   job.lds_bytes = lds_bytes(kernel, sizes);
   job.scratch_bytes = scratch_bytes(kernel, sizes);
   job.mode = d.rsrc1 >> 12 & 0xff;

@@ -266,6 +266,56 @@ void masked_or(Wave& w, const Instruction& i) {
   }
 }
 
+// CDNA3 ISA, DS_WRAP_RTN_B32: from[1] is taken off while that is possible, else from[2] added.
+void wrap(Wave& w, const Instruction& i) {
+  Addresses at;
+  if (!locate(w, i, static_cast<u64>(i.offset), {4, true, true}, at)) return;
+  if (at_odd_place(w, at, w.exec(), 4)) return;
+  for (u64 rest = w.exec(); rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<unsigned>(std::countr_zero(rest));
+    const u32 less = w.v[i.from[1].index][j], more = w.v[i.from[2].index][j];
+    const auto old = read_at<u32>(at.of[j]);
+    write_at<u32>(at.of[j], old >= less ? old - less : old + more);
+    w.v[i.to[0].index][j] = old;
+  }
+}
+// DS_WRXCHG2: each lane reads both of its places, then writes both.
+template <class T, unsigned Stride>
+void exchange_two(Wave& w, const Instruction& i) {
+  constexpr u64 kUnit = sizeof(T) * Stride;
+  Addresses one, two;
+  if (!locate(w, i, static_cast<u64>(i.offset) * kUnit, {sizeof(T), true, true}, one)) return;
+  if (!locate(w, i, u64{i.extra} * kUnit, {sizeof(T), true, true}, two)) return;
+  if (at_odd_place(w, one, w.exec(), sizeof(T)) || at_odd_place(w, two, w.exec(), sizeof(T))) return;
+  for (u64 rest = w.exec(); rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<unsigned>(std::countr_zero(rest));
+    const T first = lane_get<T>(w.v[i.from[1].index], j), second = lane_get<T>(w.v[i.from[2].index], j);
+    const T old_first = read_at<T>(one.of[j]), old_second = read_at<T>(two.of[j]);
+    write_at<T>(one.of[j], first);
+    write_at<T>(two.of[j], second);
+    lane_put<T>(w.v[i.to[0].index], j, old_first);
+    lane_put<T>(w.v[i.to[0].index + sizeof(T) / 4], j, old_second);
+  }
+}
+// DS_READ_ADDTID and DS_WRITE_ADDTID: at M0, the offset and four times the lane's number, without a register for the address.
+template <bool Write>
+void by_lane(Wave& w, const Instruction& i) {
+  const u64 begin = (w.s[kM0] & 0xffff) + static_cast<u64>(i.offset);
+  u32* v = w.v[Write ? i.from[0].index : i.to[0].index];
+  for (u64 rest = w.exec(); rest != 0; rest &= rest - 1) {
+    const auto j = static_cast<unsigned>(std::countr_zero(rest));
+    const u64 place = begin + u64{4} * j;
+    if (place + 4 > w.group->lds_bytes) {
+      w.fault(place, j, Write, "outside of the workgroup's LDS");
+      return;
+    }
+    if (w.group->shadow) w.group->shadow->access(w, i, j, place, 4, Write, false, true);
+    if (w.memory_count) w.memory_count[&i - w.code].bytes += 4;
+    if constexpr (Write) std::memcpy(w.group->lds + place, &v[j], 4);
+    else std::memcpy(&v[j], w.group->lds + place, 4);
+  }
+}
+
 // Lane j gets what the lane that it names has; lanes that are off give 0.
 void gather_lanes(Wave& w, const Instruction& i) {
   Temporary out;
@@ -372,6 +422,12 @@ const Row kRows[] = {
     RPL_DS(ds_cmpst_f64, ":a22", "atomic", (compare_store<double, false>)),
     RPL_DS(ds_cmpst_rtn_f32, "1:a11", "atomic", (compare_store<float, true>)),
     RPL_DS(ds_cmpst_rtn_f64, "2:a22", "atomic", (compare_store<double, true>)),
+    RPL_DS(ds_wrap_rtn_b32, "1:a11", "atomic", wrap),
+    RPL_DS(ds_wrxchg2_rtn_b32, "2:a11", "atomic", (exchange_two<u32, 1>)),
+    RPL_DS(ds_wrxchg2st64_rtn_b32, "2:a11", "atomic", (exchange_two<u32, 64>)),
+    RPL_DS(ds_wrxchg2_rtn_b64, "4:a22", "atomic", (exchange_two<u64, 1>)),
+    RPL_DS(ds_wrxchg2st64_rtn_b64, "4:a22", "atomic", (exchange_two<u64, 64>)),
+    RPL_DS(ds_read_addtid_b32, "1:", "read", by_lane<false>), RPL_DS(ds_write_addtid_b32, ":1", "write", by_lane<true>),
     RPL_DS(ds_bpermute_b32, "1:a1", "permute", gather_lanes),
     RPL_DS(ds_permute_b32, "1:a1", "permute", scatter_lanes),
     RPL_DS(ds_swizzle_b32, "1:a", "permute", swizzle),

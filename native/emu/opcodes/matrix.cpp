@@ -1,7 +1,7 @@
 // Matrix multiply and add: MFMA and the sparse SMFMAC. CDNA3 ISA, section 7. One function computes them all
 // from a shape. The sum starts with C and adds one product after the other, k rising, each step rounded once
 // (a fused multiply and add): the order inside of the hardware is not public. EXEC does not count here.
-// Flags of an instruction: bits 0-3 cbsz, 4-7 abid, 8-11 blgp, 12-14 negations of a double's A, B, C.
+// Flags of an instruction: bits 0-3 cbsz, 4-7 abid, 8-11 blgp, 12-14 negations of a double's A, B, C, 15 MODE may flush or round.
 #include <algorithm>
 
 #include "opcodes/lanes.h"
@@ -209,6 +209,31 @@ void add_products(const T* a, const T* b, Sum (*sum)[N]) {
     for (unsigned p = 0; p < kParts; ++p) part[row][p].write(&sum[row][p * One::kWidth]);
 }
 
+// What MODE does to matrices the public documents do not say. Where it rounds as usual and no value can come near to a
+// denormal it can't do anything: the smallest place of each product and of C, so that of all sums, is that of a normal number.
+template <class T, Shape S, class Sum>
+bool mode_matters(const Wave& w, const Sources<T>& x, const u32* c, unsigned words_of_c) {
+  if constexpr (S.a == Type::i8) return false;
+  if (w.mode & 15) return true;
+  if ((w.mode >> 4 & 15) == 15) return false;
+  constexpr int kFraction = std::is_same_v<T, double> ? 52 : 23, kLeast = std::is_same_v<T, double> ? -1022 : -126;
+  const auto exponent = [](T value) {
+    int e = 0;
+    return value == 0 || !std::isfinite(value) ? 1 << 20 : (std::frexp(value, &e), e - 1);
+  };
+  int least_a = 1 << 20, least_b = 1 << 20, least_c = 1 << 20;
+  for (unsigned k = 0; k < S.blocks * S.k * S.m; ++k) {
+    least_a = std::min(least_a, exponent(x.a[k]));
+    least_b = std::min(least_b, exponent(x.b[k]));
+  }
+  for (unsigned k = 0; k < words_of_c / (sizeof(Sum) / 4); ++k) {
+    const unsigned lane = k % kLanes, row = k / kLanes * (sizeof(Sum) / 4);
+    least_c = std::min(least_c, exponent(static_cast<T>(lane_get<Sum>(c + size_t{row} * kLanes, lane))));
+  }
+  const auto of_source = [](Type type) { return type == Type::f16 ? -14 : type == Type::fp8 || type == Type::bf8 ? -1000 : kLeast; };
+  return least_a < of_source(S.a) || least_b < of_source(S.b) || least_a + least_b - 2 * kFraction < kLeast || least_c - kFraction < kLeast;
+}
+
 template <class T, class Sum, Shape S>
 void multiply(Wave& w, const Instruction& i) {
   static thread_local Sources<T> x;
@@ -216,6 +241,10 @@ void multiply(Wave& w, const Instruction& i) {
   constexpr unsigned kWords = sizeof(Sum) / 4;
   const bool inline_c = i.from[2].place == Place::constant;
   const u32* c = inline_c ? i.from[2].rows : w.v[i.from[2].index];
+  if (i.flags >> 15 & 1 && mode_matters<T, S, Sum>(w, x, c, inline_c ? sizeof(Sum) / 4 * kLanes : S.m * S.n * S.blocks * kWords)) {
+    w.refuse("a matrix operation while MODE rounds otherwise than to the nearest, or on numbers near the denormals that it flushes, which is not offered");
+    return;
+  }
   const unsigned negate = i.flags >> 12 & 7;
   if ((negate & 1) != (negate >> 1 & 1))
     for (unsigned k = 0; k < S.blocks * S.k * S.m; ++k) x.a[k] = static_cast<T>(-x.a[k]);

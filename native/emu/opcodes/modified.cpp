@@ -45,7 +45,9 @@ u32 select_part(u32 a, const SourceChange& s) {
   return a;
 }
 
-bool wide(char type) { return type == 'F' || type == 'U' || type == 'I'; }
+bool wide(char type) { return type == 'F' || type == 'U' || type == 'I' || type == 'P'; }
+// What denormals are flushed of: one float or double, one half, two halves, two floats.
+bool flushed(char type) { return type && std::strchr("fFhHqP", type); }
 
 void change_source(const Wave& w, const SourceChange& s, u32* row) {
   const u32 sign = s.type == 'h' || s.type == 'H' ? 0x8000 : 0x80000000;
@@ -60,12 +62,14 @@ void change_source(const Wave& w, const SourceChange& s, u32* row) {
 
 // MODE: bits 4-5 floats, 6-7 halves and doubles; bit 0 of a pair keeps denormal sources, bit 1 results.
 void flush(const Wave& w, char type, bool result, u32* row) {
-  const bool single = type == 'f';
+  const bool single = type == 'f' || type == 'P';
   const bool keep = w.mode >> ((single ? 4 : 6) + (result ? 1 : 0)) & 1;
   if (keep) return;
   for (unsigned j = 0; j < kLanes; ++j) {
     if (single && !(row[j] & 0x7f800000)) row[j] &= 0x80000000;
-    if ((type == 'h' || type == 'H') && !(row[j] & 0x7c00)) row[j] &= 0xffff8000;
+    if (type == 'P' && !(row[kLanes + j] & 0x7f800000)) row[kLanes + j] &= 0x80000000;
+    if (std::strchr("hHq", type) && !(row[j] & 0x7c00)) row[j] &= 0xffff8000;
+    if (type == 'q' && !(row[j] & 0x7c000000)) row[j] &= 0x8000ffff;
     if (type == 'F' && !(row[kLanes + j] & 0x7ff00000)) {
       row[j] = 0;
       row[kLanes + j] &= 0x80000000;
@@ -101,13 +105,14 @@ u32 place_part(u32 old, u32 value, const Changes& c) {
   return static_cast<u32>(static_cast<int32_t>(value << (32 - bits)) >> (32 - bits - at) & static_cast<int32_t>(~((1U << at) - 1)));
 }
 
-// CDNA3 ISA, MODE: two bits for floats, two for doubles and halves.
+// CDNA3 ISA, MODE: two bits for floats, two for doubles and halves. Halves go by the host's direction, too, since
+// `round_halves` is on wherever a kernel may ask for another one.
 void run_rounded(Wave& w, const Changes& c, const Instruction& plain) {
   constexpr int kDirections[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
   const u32 single = w.mode & 3, twice = w.mode >> 2 & 3;
   const u32 wanted = c.round == 'f' ? single : twice;
-  if (c.round != 'f' && c.round != 'F' && (single | twice) != 0) {
-    w.refuse("halves, or a conversion of floats, rounded otherwise than to the nearest, which is not offered");
+  if (c.round == '?' && (single | twice) != 0) {
+    w.refuse("a dot product or a mixed sum of halves rounded otherwise than to the nearest, which is not offered");
     return;
   }
   if (wanted == 0) {
@@ -145,7 +150,7 @@ void run_modified(Wave& w, const Instruction& i) {
       std::memcpy(to, from, sizeof(u32) * kLanes * words);
     }
     change_source(w, s, to);
-    if (c.flush && std::strchr("fFhH", s.type)) flush(w, s.type, false, to);
+    if (c.flush && flushed(s.type)) flush(w, s.type, false, to);
   }
   w.set_exec(on);
   if (c.result_is_mask) {
@@ -159,10 +164,11 @@ void run_modified(Wave& w, const Instruction& i) {
   std::memcpy(r, d, sizeof(u32) * kLanes * words);
   // Of a destination that is a source too, only its half counts.
   if (c.result_high_half) for (unsigned j = 0; j < kLanes; ++j) r[j] >>= 16;
-  if (c.flush && c.result_type && std::strchr("fFhH", c.result_type)) flush(w, c.result_type, false, r);
+  const bool in_place = plain.from[2].place == Place::vector && plain.from[2].index == plain.to[0].index;
+  if (c.flush && in_place && flushed(c.result_type)) flush(w, c.result_type, false, r);
   if (c.round) run_rounded(w, c, plain);
   else plain.run(w, plain);
-  if (c.flush && c.result_type && std::strchr("fFhH", c.result_type)) flush(w, c.result_type, true, r);
+  if (c.flush && flushed(c.result_type)) flush(w, c.result_type, true, r);
   if (c.clamp) clamp_unit(c.result_type, r);
   if (words == 1)
     for (unsigned j = 0; j < kLanes; ++j) r[j] = place_part(d[j], r[j], c);

@@ -37,12 +37,16 @@ inline float from_half(uint32_t h) {
 // Whether halves are rounded in the host's direction, which `--rounding` sets, and tell the host that they are inexact.
 inline bool round_halves = false;
 
-// To as many bits as a half has there, by the host's sum with a number whose last place is that of the half.
+// To as many bits as a half has there, by the host's sum with a number whose last place is that of the half. From 2^16 on
+// the host's sum of the greatest floats tells whether what is too large becomes infinite.
 inline float rounded_to_half(float x) {
-  const uint32_t rest = bits_of(x) & 0x7fffffff;
+  const uint32_t sign = bits_of(x) & 0x80000000, rest = bits_of(x) & 0x7fffffff;
   const uint32_t exponent = std::clamp(rest & 0x7f800000, 0x38800000U, 0x47000000U);  // 2^-14 to 2^15
-  const float large = float_of((bits_of(x) & 0x80000000) | (exponent + (13U << 23)));
-  return rest < 0x47800000 ? (x + large) - large : x;
+  const float large = float_of(sign | (exponent + (13U << 23)));
+  const float greatest = float_of(sign | 0x7f7fffff);
+  const bool stays = rest < 0x7f800000 && bits_of(greatest + greatest) == bits_of(greatest);
+  const float beyond = stays ? float_of(sign | 0x477fe000) : x;
+  return rest < 0x47800000 ? (x + large) - large : beyond;
 }
 
 // To the nearest even, but for `round_halves`. Not-a-number becomes quiet.

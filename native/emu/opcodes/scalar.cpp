@@ -35,6 +35,22 @@ void save_exec(Wave& w, const Instruction& i) {
   w.scc = now != 0;
 }
 
+// CDNA3 ISA, S_MOVRELS and S_MOVRELD: M0 is added to the number of the source or of the result. What lies beyond the
+// registers of the program, and pairs from an odd number on, are left out: the document does not say what they do.
+template <unsigned Words, bool OfSource>
+void move_relative(Wave& w, const Instruction& i) {
+  const Operand& relative = OfSource ? i.from[0] : i.to[0];
+  const u64 index = u64{relative.index} + w.s[kM0];
+  if (relative.place != Place::scalar || index + Words > kFlatScratch || index % Words != 0) {
+    w.refuse("a relative scalar register beyond those of the program, which is not offered");
+    return;
+  }
+  const u64 value = OfSource ? (Words == 2 ? w.get64(static_cast<unsigned>(index)) : w.s[index]) : Words == 2 ? w.scalar64(i.from[0]) : w.scalar(i.from[0]);
+  u32* to = &w.s[OfSource ? i.to[0].index : index];
+  to[0] = static_cast<u32>(value);
+  if (Words == 2) to[1] = static_cast<u32>(value >> 32);
+}
+
 u32 signed_overflow_add(u32 a, u32 b) { return (~(a ^ b) & (a ^ (a + b))) >> 31; }
 u32 signed_overflow_sub(u32 a, u32 b) { return ((a ^ b) & (a ^ (a - b))) >> 31; }
 template <class T> T field(T a, u32 how, bool is_signed) {
@@ -164,6 +180,8 @@ const Row kRows[] = {
     // one source
     RPL_PLAIN(s_mov_b32, "s:u", u32, a), RPL_PLAIN(s_mov_b64, "S:U", u64, a),
     RPL_PLAIN(s_movk_i32, "s:u", u32, static_cast<u32>(static_cast<i32>(static_cast<int16_t>(a)))),
+    RPL_S(s_movrels_b32, "s:u", (move_relative<1, true>)), RPL_S(s_movrels_b64, "S:U", (move_relative<2, true>)),
+    RPL_S(s_movreld_b32, "s:u", (move_relative<1, false>)), RPL_S(s_movreld_b64, "S:U", (move_relative<2, false>)),
     RPL_S(s_cmov_b32, "s:u", conditional_move), RPL_S(s_cmov_b64, "S:U", conditional_move64),
     RPL_S(s_cmovk_i32, "s:u", conditional_move_constant),
     RPL_UNARY(s_not_b32, "s:u", u32, ~a), RPL_UNARY(s_not_b64, "S:U", u64, ~a),

@@ -121,6 +121,12 @@ void RegisterShadow::check_exec() {
 
 void RegisterShadow::scalar(const Wave& w, const Instruction& i) {
   const std::string_view name = i.row->name;
+  if (name.starts_with("s_movrel")) {  // which register, M0 says
+    Operand to = i.to[0];
+    if (name.starts_with("s_movreld")) to.index = static_cast<uint16_t>(to.index + w.s[kM0]);
+    all_known(to, kAll);
+    return;
+  }
   const Register a = pair_of(i.from[0]);
   const Register b = pair_of(i.from[1]);
   const bool saves = has(name, {"saveexec"});

@@ -54,7 +54,7 @@ def _to_integer(
     return run
 
 
-def converted(source: Format, target: Format, how: str = "even") -> Callable[[int], Result]:
+def converted(source: Format, target: Format, how: str = "") -> Callable[[int], Result]:
     def run(a: int) -> Result:
         if is_nan(source, a):
             return NAN

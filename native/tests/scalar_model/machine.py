@@ -21,6 +21,7 @@ from .number_formats import (
     is_denormal,
     is_nan,
     less,
+    round_to,
     sign,
 )
 from .operations import FLOATS, WIDTHS, signed
@@ -136,6 +137,12 @@ def _flushed(f: Format, bits: int) -> int:
     return bits & f.sign_bit if is_denormal(f, bits) else bits
 
 
+def _flushed_halves(state: State, bits: int) -> int:
+    if not flushes(state, F16)[0]:
+        return bits
+    return _flushed(F16, bits & 0xFFFF) | _flushed(F16, bits >> 16) << 16
+
+
 # ---- sources ----------------------------------------------------------------------
 def _raw(state: State, source: Source, lane: int) -> int:
     """``lane`` -1: nothing was to be had from another lane, which counts as 0."""
@@ -174,14 +181,16 @@ def _operand(state: State, i: Instruction, k: int, lane: int) -> int:
         return state.scalar(source.index, 2) >> lane & 1
     bits = _selected(source, _raw(state, source, lane), WIDTHS.get(letter, 32))
     f = FLOATS.get(letter) or (F32 if "sign of bits" in i.operation.tags else None)
-    if f is None or letter in "qP":
+    if letter == "q":
+        return _flushed_halves(state, bits)
+    if f is None or letter == "P":
         return bits
     bits = _with_sign(f, bits, source.absolute, source.negate)
     keeps = i.operation.keeps_denormals or letter == "u"
     return bits if keeps or not flushes(state, f)[0] else _flushed(f, bits)
 
 
-def _half_operands(i: Instruction, raw: list[int], high: bool) -> list[int]:
+def _half_operands(state: State, i: Instruction, raw: list[int], high: bool) -> list[int]:
     """Of a packed instruction: the sources of its low or of its high result."""
     letter, found = i.operation.sources[0], []
     width = 32 if letter == "P" else 16
@@ -191,8 +200,10 @@ def _half_operands(i: Instruction, raw: list[int], high: bool) -> list[int]:
         if source.kind == "constant" and letter == "P":
             part = source.value & ((1 << 32) - 1)
         if letter in FLOATS:
+            f = FLOATS[letter]
             negate = source.negate_high if high else source.negate
-            part = _with_sign(FLOATS[letter], part, absolute=False, negate=negate)
+            part = _with_sign(f, part, absolute=False, negate=negate)
+            part = _flushed(f, part) if flushes(state, f)[0] else part
         found.append(part)
     return found
 
@@ -203,10 +214,13 @@ def _mixed_operand(state: State, source: Source, lane: int) -> Result:
     bits = _raw(state, source, lane)
     if source.high_from_high:
         half = bits >> 16 & 0xFFFF if source.high else bits & 0xFFFF
+        half = _flushed(F16, half) if flushes(state, F16)[0] else half
         wide = converted(F16, F32)(half)
         if not isinstance(wide, int):
             return NAN
         bits = wide
+    elif flushes(state, F32)[0]:
+        bits = _flushed(F32, bits)
     return _with_sign(F32, bits, source.absolute, source.negate)
 
 
@@ -295,6 +309,9 @@ def _selected_result(i: Instruction, f: Format | None, value: Result, old: int) 
 
 # ---- execution ----------------------------------------------------------------------
 def execute(state: State, i: Instruction) -> Outcome:
+    names = ("even", "up", "down", "zero")  # CDNA3 ISA, MODE: bits 0 and 1 floats, 2 and 3 doubles and halves
+    floats, others = names[state.mode & 3], names[state.mode >> 2 & 3]
+    round_to(others if i.operation.name == "v_cvt_f32_f64" else floats, others)
     if i.operation.group == "scalar":
         return _scalar(state, i)
     if i.operation.group == "wave":
@@ -343,13 +360,15 @@ def _compute(state: State, i: Instruction, lane: int, first: int, old: int) -> A
     sources = _sources(state, i, lane, first)
     function = i.operation.function
     if i.operation.group == "packed":
-        return tuple(function(*_half_operands(i, sources, high)) for high in (False, True))
+        return tuple(function(*_half_operands(state, i, sources, high)) for high in (False, True))
     if any(x is NAN for x in sources):
         return NAN
     if i.operation.wants == "lane":
         f = FLOATS.get(i.operation.results[0])
         if f is not None and i.operation.results[0] in "fF" and flushes(state, f)[0]:
             old = _flushed(f, old)
+        if i.operation.results == "q":
+            old = _flushed_halves(state, old)
         return function(Lane(old, state.pair(VCC) >> lane & 1, lane), *sources)
     return function(*sources)
 

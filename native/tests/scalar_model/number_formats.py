@@ -113,14 +113,28 @@ def unpack(f: Format, a: int) -> tuple[int, int]:
     return (-whole if sign(f, a) else whole), max(biased, 1) - f.bias - f.fraction
 
 
-def _rounded(kept: int, rest: int, half: int, how: str) -> int:
-    if how == "zero":
-        return kept
-    return kept + (rest > half or (rest == half and kept & 1))
+#: Where results are rounded to while an instruction runs: of floats, and of doubles and halves.
+_directions = {"floats": "even", "others": "even"}
 
 
-def pack(f: Format, negative: int, whole: int, power: int, how: str = "even") -> int:
+def round_to(floats: str, others: str) -> None:
+    """``even``, ``up``, ``down`` or ``zero``, for what follows."""
+    _directions.update(floats=floats, others=others)
+
+
+def direction(f: Format) -> str:
+    return _directions["floats" if f is F32 else "others"]
+
+
+def _rounded(kept: int, rest: int, half: int, how: str, negative: int = 0) -> int:
+    if how == "even":
+        return kept + (rest > half or (rest == half and kept & 1))
+    return kept + (rest > 0 and how == ("down" if negative else "up"))
+
+
+def pack(f: Format, negative: int, whole: int, power: int, how: str = "") -> int:
     """The number of the format that is next to ``whole * 2**power``, by one rounding."""
+    how = how or direction(f)
     top = f.sign_bit if negative else 0
     if whole == 0:
         return top
@@ -128,7 +142,7 @@ def pack(f: Format, negative: int, whole: int, power: int, how: str = "even") ->
     drop = lowest - power
     if drop > 0:
         half = 1 << (drop - 1)
-        whole = _rounded(whole >> drop, whole & ((1 << drop) - 1), half, how)
+        whole = _rounded(whole >> drop, whole & ((1 << drop) - 1), half, how, negative)
     else:
         whole <<= -drop
     if whole.bit_length() > f.fraction + 1:
@@ -138,11 +152,18 @@ def pack(f: Format, negative: int, whole: int, power: int, how: str = "even") ->
     biased = lowest + f.fraction + f.bias
     bits = (biased << f.fraction) + whole - (1 << f.fraction)
     if bits > f.largest:
-        return top | (f.largest if how == "zero" or not f.special else f.infinity)
+        stays = how not in ("even", "down" if negative else "up")
+        return top | (f.largest if stays or not f.special else f.infinity)
     return top | bits
 
 
-def pack_signed(f: Format, whole: int, power: int, how: str = "even") -> int:
+def zero_sum(f: Format, a_sign: int, b_sign: int) -> int:
+    """The sign of a sum that is exactly zero (IEEE 754, 6.3)."""
+    negative = a_sign if a_sign == b_sign else direction(f) == "down"
+    return f.sign_bit if negative else 0
+
+
+def pack_signed(f: Format, whole: int, power: int, how: str = "") -> int:
     return pack(f, whole < 0, abs(whole), power, how)
 
 
@@ -165,8 +186,7 @@ def fma(f: Format, a: int, b: int, c: int, power: int = 0) -> Result:
     low = min(p + q, s)
     total = (m * n << (p + q - low)) + (r << (s - low))
     if total == 0:
-        both = product_sign and sign(f, c) and (m * n != 0) == (r != 0)
-        return f.sign_bit if both else 0
+        return zero_sum(f, product_sign, sign(f, c))
     return pack_signed(f, total, low + power)
 
 
@@ -181,7 +201,7 @@ def add(f: Format, a: int, b: int) -> Result:
     low = min(p, q)
     total = (m << (p - low)) + (n << (q - low))
     if total == 0:
-        return a & b & f.sign_bit
+        return zero_sum(f, sign(f, a), sign(f, b))
     return pack_signed(f, total, low)
 
 

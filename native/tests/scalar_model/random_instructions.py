@@ -244,7 +244,7 @@ class _One:
         results = tuple(self.result(x, form) for x in o.results)
         more: dict[str, Any] = getattr(self, f"modifiers{form}", dict)()
         sources = [self.modified(x, letter, form) for x, letter in zip(sources, o.sources, strict=True)]
-        self.flush_mode()
+        self.mode()
         if "div_fmas" in o.name:
             self.mask_source("")
         return Instruction(o, form, results, tuple(sources), **more)
@@ -275,14 +275,18 @@ class _One:
             return self.any_source(letter, hint, literals=form == "_e32")
         return self.vector(letter, hint)
 
-    def flush_mode(self) -> None:
-        floats = set(self.operation.sources + self.operation.results) & set("fFhH")
+    def mode(self) -> None:
+        """Which denormals are flushed, and where results are rounded to."""
+        floats = set(self.operation.sources + self.operation.results) & set("fFhHqPm")
         if (
             floats
             and not self.operation.tags & {"approximate", "plain", "no clamp", "8 bits"}
-            and self.chance(0.2)
+            and self.chance(0.3)
         ):
-            self.loads["mode"] = 0x300 | self.draw.random.getrandbits(4) << 4
+            flush = self.draw.random.getrandbits(4) if self.chance(0.6) else 15
+            self.loads["mode"] = (
+                0x300 | flush << 4 | (self.draw.random.getrandbits(4) if self.chance(0.6) else 0)
+            )
 
     def modifiers_e64(self) -> dict[str, Any]:
         more: dict[str, Any] = {}
@@ -361,6 +365,7 @@ class _One:
             sources.append(attrs.evolve(source, **more))
         results = (self.result(o.results, "_e64"),)
         clamp = o.results in "qP" and self.chance(0.15)
+        self.mode()
         return Instruction(o, "", results, tuple(sources), clamp=clamp)
 
     def mixed_instruction(self) -> Instruction:
@@ -369,6 +374,7 @@ class _One:
             more = {k: self.chance(0.35) for k in ("high", "high_from_high", "negate", "absolute")}
             sources.append(attrs.evolve(self.vector(letter), **more))
         high = "mixhi" in o.name
+        self.mode()
         return Instruction(
             o, "", (self.result(o.results, ""),), tuple(sources), high=high, clamp=self.chance(0.15)
         )

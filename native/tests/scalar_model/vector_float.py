@@ -40,6 +40,7 @@ from .number_formats import (
     square_root,
     truncated,
     unpack,
+    zero_sum,
 )
 from .operations import define, saturated, signed
 
@@ -105,9 +106,9 @@ def _fract(f: Format, a: int) -> Result:
     if is_nan(f, a) or is_infinite(f, a):
         return NAN
     m, p = unpack(f, a)
-    part = pack(f, 0, m & ((1 << -p) - 1), p) if p < 0 else 0
+    fraction = m & ((1 << -p) - 1) if p < 0 else 0
     one = f.bias << f.fraction
-    return min(part, one - 1)
+    return min(pack(f, 0, fraction, p), one - 1) if fraction else zero_sum(f, 0, 1)
 
 
 def _ldexp(f: Format, a: int, by: int) -> Result:
