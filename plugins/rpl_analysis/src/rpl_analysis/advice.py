@@ -13,8 +13,15 @@ from rpl_analysis.counters.formulas import counters_of
 from rpl_analysis.execution_graph.results.forecasts import most_gain_ns
 from rpl_analysis.facts import BOTTLENECKS, EXECUTION_GRAPH, KERNEL_QUANTITIES, NEXT_STEPS, RANKS
 from rpl_analysis.hookspecs import ADVICE
-from rpl_analysis.interfaces import Advice, AdviceState, BottleneckLabel, Comparison, Condition, label_name
-from rpl_analysis.text.packaged_toml import packaged_rules
+from rpl_analysis.interfaces import (
+    Advice,
+    AdviceState,
+    BottleneckLabel,
+    Comparison,
+    Condition,
+    label_name,
+    packaged_rules,
+)
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.metric import Exactness, Metric, Origin
 from rpl_core.values import frozen
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
     from rpl_analysis.bottleneck.classify import Classification
     from rpl_analysis.contracts.graph import ClockDomainPart
     from rpl_analysis.contracts.ranks import RanksPart
-    from rpl_analysis.counters.model import KernelQuantities
+    from rpl_analysis.counters.quantities import KernelQuantities
     from rpl_analysis.execution_graph.results.model import ExecutionGraph
     from rpl_core.model.device import DeviceModel
     from rpl_core.model.recording import Recording

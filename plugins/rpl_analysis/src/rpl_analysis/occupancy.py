@@ -33,7 +33,7 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rpl_analysis.runtime.model import KernelTime
+    from rpl_analysis.runtime.timing import KernelTime
     from rpl_codeobject.kernel_code import Kernel
     from rpl_codeobject.occupancy import Mode, UsedRegisters
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
-from rpl_analysis.counters.model import JoinedCounters, KernelCounters
 from rpl_analysis.counters.passes import JointRows, WaveCheck, number_dispatches, read_columns, wave_check_of
+from rpl_analysis.counters.quantities import JoinedCounters, KernelCounters
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.values import frozen
 

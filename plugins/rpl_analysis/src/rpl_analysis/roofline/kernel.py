@@ -19,7 +19,7 @@ from rpl_analysis.contracts.roofline import (
     RoofPart,
     TypeWorkPart,
 )
-from rpl_analysis.counters.metric_arithmetic import (
+from rpl_analysis.counters.quantities import (
     exactness_of_part,
     exactness_of_sum,
     is_open_above,

@@ -12,9 +12,11 @@ import numpy as np
 from rpl_analysis.contracts.profile import StabilityClass
 from rpl_analysis.facts import APPLICATION_TIME, KERNEL_TIMES
 from rpl_analysis.options import STRICT
-from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime, stability_of
 from rpl_analysis.runtime.timing import (
+    ApplicationTime,
     DurationGroups,
+    KernelResources,
+    KernelTime,
     RepresentativeShape,
     TimedRun,
     TimeSource,
@@ -24,6 +26,7 @@ from rpl_analysis.runtime.timing import (
     group_sums,
     number_names,
     representative_shapes,
+    stability_of,
     usable_rows,
 )
 from rpl_analysis.text.figures import duration_ns
