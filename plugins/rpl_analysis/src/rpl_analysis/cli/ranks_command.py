@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_analysis.contracts.ranks_document import RanksDocument
+from rpl_analysis.contracts.rank_job import RanksAnswer, RanksDocument
 from rpl_analysis.contracts.record import plain_values
 from rpl_analysis.ranks.answer import answer_of
 from rpl_analysis.ranks.gather import SUMMARIES, Gathered, GatherRequest, gather, gather_kept, numbers_in
@@ -50,8 +50,7 @@ def run_ranks(session: Session, call: RanksCall) -> None:
             with session.output.progress("ranks", total=None) as step:
                 gathered = gather(call.recordings, request, session, step)
         job = _answer(gathered, group_of)
-        document = RanksDocument.model_validate({"schema_version": SCHEMA_VERSION, "job": plain_values(job)})
-        text = to_json(document)
+        text = to_json(RanksDocument.model_validate(plain_values(RanksAnswer(SCHEMA_VERSION, job))))
         if kept is not None or call.output is not None:
             write_atomic(place / _PAGE, job_page(job))
             write_atomic(place / NAME, text)

@@ -35,6 +35,7 @@ __all__ = [
     "OR_NULL",
     "OR_ZERO",
     "Limited",
+    "SchemaVersion",
     "contract_of",
     "document_of",
     "plain_values",
@@ -59,6 +60,10 @@ class Limited:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         return {**handler(source), **self._limits}
+
+
+#: Of documents that stand outside the envelope of an analysis.
+SchemaVersion = Annotated[str, Limited(pattern=r"^1\.[0-9]+$")]
 
 
 if not TYPE_CHECKING:  # for type checkers it is attrs' frozen
@@ -94,14 +99,15 @@ def contract_of(value: type[T]) -> type[T]:
 
 
 @cache
-def document_of(value: type[T], name: str) -> type[T]:
-    """The model ``name`` of a document: what the record says, in the envelope that all documents share."""
+def document_of(value: type[T], name: str, *, in_envelope: bool = True) -> type[T]:
+    """The model ``name`` of a document: what the record says, in the envelope of an analysis by default."""
     from pydantic import create_model
 
     from rpl_core.contracts.common import Document
 
     record: Any = value
-    model: Any = create_model(name, __base__=(contract_of(record), Document), __doc__=value.__doc__)
+    bases = (contract_of(record), Document) if in_envelope else (contract_of(record),)
+    model: Any = create_model(name, __base__=bases, __doc__=value.__doc__)
     return cast("type[T]", model)
 
 

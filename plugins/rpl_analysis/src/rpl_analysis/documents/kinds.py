@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.dag import DagDocument
     from rpl_analysis.contracts.graph import SymbolCriticality
     from rpl_analysis.contracts.profile import PhasesPart, ProfileDocument
-    from rpl_analysis.contracts.ranks_document import RanksDocument
+    from rpl_analysis.contracts.rank_job import RanksDocument
     from rpl_analysis.contracts.ranks import RanksPart
     from rpl_analysis.contracts.roofline import KernelRooflineDoc, RooflineDocument
     from rpl_analysis.contracts.what_if import WhatIfDocument
@@ -233,7 +233,7 @@ class RanksContract(DocumentContract):
     summary = "what `rpl ranks` says of a job of many ranks"
 
     def model(self) -> type[RanksDocument]:
-        from rpl_analysis.contracts.ranks_document import RanksDocument
+        from rpl_analysis.contracts.rank_job import RanksDocument
 
         return RanksDocument
 
