@@ -159,7 +159,7 @@ OPENINGS = {
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/json/records.py:_opened": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/json/records.py:is_results_json": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/claims.py:looks_like_database": BLOCKS,
-    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/sqlite/tables.py:read_header": BLOCKS,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/database.py:read_header": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/sqlite/pages.py:open_pages": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/trace/parts.py:mark_beside": "_MAX_SIDECAR_BYTES",
     "plugins/rpl_selftest/src/rpl_selftest/kept.py:read_archive": "_MOST_BYTES",

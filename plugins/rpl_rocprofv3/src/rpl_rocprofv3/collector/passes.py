@@ -325,8 +325,7 @@ def _has_second_line(path: Path) -> bool | None:
 
 
 def _has_row(path: Path, table: str) -> bool | None:
-    from rpl_rocprofv3.database import open_database
-    from rpl_rocprofv3.readers.sqlite.tables import Tables
+    from rpl_rocprofv3.database import Tables, open_database
 
     try:
         with open_database(path) as database:

@@ -18,9 +18,9 @@ import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED
 from rpl_core.values import frozen
+from rpl_rocprofv3.database import quoted, read_header
 from rpl_rocprofv3.readers.columns import group_keys, is_constant, mixed_key
 from rpl_rocprofv3.readers.sqlite.records import PageFile, Records, UnsupportedLayoutError
-from rpl_rocprofv3.readers.sqlite.tables import quoted, read_header
 
 if TYPE_CHECKING:
     import sqlite3
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import Float64Column, Int32Column, Int64Column
-    from rpl_rocprofv3.database import Database
+    from rpl_rocprofv3.database import Database, Table
     from rpl_rocprofv3.readers.columns import IntegerColumn
-    from rpl_rocprofv3.readers.sqlite.tables import Table
 
     Bytes = NDArray[np.uint8]
 
