@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from math import isinf
 from operator import or_
 from types import UnionType
@@ -75,11 +75,10 @@ if not TYPE_CHECKING:  # for type checkers it is attrs' frozen
     def record(cls: type | None = None, **options: Any) -> Any:
         """``frozen``, and known to pydantic by its declaration."""
 
-        def decorate(cls: type) -> type:
-            cls.__get_pydantic_core_schema__ = _core_schema
-            return frozen(cls, **options)
-
-        return decorate if cls is None else decorate(cls)
+        if cls is None:
+            return partial(record, **options)
+        cls.__get_pydantic_core_schema__ = _core_schema
+        return frozen(cls, **options)
 
 
 @cache
