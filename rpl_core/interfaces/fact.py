@@ -90,7 +90,9 @@ class Facts:
     __slots__ = ("_values",)
 
     def __init__(self, values: Mapping[Fact[Any], Any] = MappingProxyType({})) -> None:
-        self._values = {k: MappingProxyType(v) if type(v) is dict else v for k, v in values.items()}
+        self._values: dict[Fact[Any], Any] = {
+            k: MappingProxyType(v) if type(v) is dict else v for k, v in values.items()
+        }
 
     def __getitem__(self, key: Fact[T]) -> T:
         """The value; ``KeyError`` for a fact that nobody gave. A fact given as ``None`` is ``None``."""

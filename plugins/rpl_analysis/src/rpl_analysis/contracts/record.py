@@ -27,7 +27,6 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from attrs import frozen as record
 
-    from rpl_core.documents import Draft
 
 __all__ = [
     "INSIDE",
@@ -136,37 +135,30 @@ def _default(field: Any) -> Any:
     return contract_of(kind).model_validate(default) if attrs.has(kind) else default
 
 
+_PLAIN = frozenset((str, int, bool, type(None)))
+
+
 def plain_values(value: Any) -> Any:
-    """Frozen values as contracts take them: drafts, tuples and mappings of plain values.
+    """Frozen values as contracts take them: fields by name, tuples and mappings of plain values.
 
     An infinite factor becomes null, but not an infinite figure (``Metric``): that one is a mistake, which the
     check of the document finds.
     """
     kind: Any = type(value)
-    if value is None or kind in (str, int, bool):
+    if kind in _PLAIN:
         return value
     if isinstance(value, float):
         return None if isinf(value) else value
     if isinstance(value, tuple):
         return tuple(map(plain_values, value))
-    if kind is Metric:
-        return _draft()({name: _without_enum(getattr(value, name)) for name in _names(Metric) or ()})
     names = _names(kind)
     if names is not None:
-        return _draft()({name: plain_values(getattr(value, name)) for name in names})
+        fields = {name: getattr(value, name) for name in names}
+        if kind is not Metric:
+            return {name: f if type(f) in _PLAIN else plain_values(f) for name, f in fields.items()}
+        return {name: f.value if isinstance(f, Enum) else f for name, f in fields.items()}
     if isinstance(value, Mapping):
         return {name: plain_values(item) for name, item in value.items()}
-    return _without_enum(value)
-
-
-@cache
-def _draft() -> type[Draft]:
-    from rpl_core.documents import Draft  # and with it numpy, which the options of commands must not load
-
-    return Draft
-
-
-def _without_enum(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
