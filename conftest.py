@@ -9,12 +9,15 @@ import gc
 import os
 import signal
 import sqlite3
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
+
+from rpl_core.plugins import entry_points
 
 #: The same examples in every run: a change that breaks nothing can't fail. `tools/fuzz` draws others.
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
@@ -51,6 +54,25 @@ def no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterato
         # Each of the many plugins that tests install would be imported in a child first.
         environment.setenv("RPL_IMPORT_LIMIT_S", "0")
         environment.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("settings")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def installed_packages_are_read_once() -> Iterator[None]:
+    """Thousands of commands in one process would each read what all packages of the environment say."""
+    read, known = entry_points._entries, dict[Any, Any]()
+
+    def entries(distribution: Any, groups: tuple[str, ...], problems: list[str]) -> Any:
+        place = getattr(distribution, "_path", None)
+        if not str(place).startswith(sys.prefix):
+            return read(distribution, groups, problems)
+        key = (str(place), groups, tuple(sys.path))  # another path may hold a copy that counts instead
+        if key not in known:
+            known[key] = tuple(read(distribution, groups, problems))
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(entry_points, "_entries", entries)
         yield
 
 

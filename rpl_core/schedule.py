@@ -162,8 +162,8 @@ def analyze(context: AnalysisContext, steps: Sequence[Step]) -> AnalysisResult:
                 outcome = step.analyzer.analyze(attrs.evolve(context, facts=facts))
                 given, diagnostics = dict(outcome.facts), tuple(outcome.diagnostics)
                 if not step.trusted:
+                    _refuse_invented(given, context)  # before each value of too many is looked at
                     _check(step.analyzer, given, diagnostics, outcome.remarks)
-                    _refuse_invented(given, context)
         except PluginError as error:
             if error.plugin != step.plugin:  # one that the user asked for, and that the analyzer asked
                 raise
@@ -204,7 +204,7 @@ def _check(
 def _refuse_invented(facts: Mapping[Fact[Any], Any], context: AnalysisContext) -> None:
     """Figures of countless kernels that nobody recorded; a few may be named otherwise there."""
     for fact, value in facts.items():
-        if isinstance(fact, KernelFigure) and value is not None and len(value) > MOST_INVENTED:
+        if isinstance(fact, KernelFigure) and isinstance(value, Mapping) and len(value) > MOST_INVENTED:
             invented = set(value).difference(k.name for t in context.recording.traces for k in t.kernels)
             if len(invented) > MOST_INVENTED:
                 raise RplError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
@@ -31,9 +31,8 @@ from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from types import ModuleType
 
-    from pluggy import HookImpl, PluginManager, Result
+    from pluggy import HookImpl, HookimplOpts, PluginManager, Result
 
     from rpl_core.interfaces.options import PluginSetting
     from rpl_core.interfaces.run import RunInfo, RunOutcome
@@ -230,6 +229,19 @@ class PluginHost:
             raise self._requested_failures[0]
 
 
+class _Manager(pluggy.PluginManager):
+    """Asks no further about names of a module that can't bear a mark: they took half of the loading."""
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> HookimplOpts | None:
+        if isinstance(plugin, ModuleType):
+            found = vars(plugin).get(name)
+            if not isinstance(found, (FunctionType, MethodType, classmethod, staticmethod)) or not vars(
+                found
+            ):
+                return None
+        return super().parse_hookimpl_opts(plugin, name)
+
+
 def create_host(
     selection: PluginSelection,
     *,
@@ -241,7 +253,7 @@ def create_host(
     ``doubtful`` settings join it as far as plugins say of them that they name nothing that is run or asked.
     """
     log = DiagnosticLog()
-    manager = pluggy.PluginManager(PROJECT)
+    manager = _Manager(PROJECT)
     manager.add_hookspecs(hookspecs)
     if selection.trace:
         trace_hook_calls(manager)

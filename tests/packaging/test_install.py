@@ -70,7 +70,7 @@ def test_core_alone_names_the_next_command(wheelhouse, fresh_environment, rpl_ma
 @pytest.mark.parametrize("package", PACKAGES)
 def test_each_distribution_installs_alone_with_what_it_needs(wheelhouse, fresh_environment, package):
     fresh_environment.install(package.replace("_", "-"), wheels=[wheelhouse])
-    assert "No broken requirements" in fresh_environment.output("python", "-m", "pip", "check")
+    assert "No broken requirements" in fresh_environment.pip("check")
     fresh_environment.output("python", "-c", f"import {package}")
     assert {p["status"] for p in fresh_environment.plugins().values()} == {"loaded"}
     fresh_environment.output("rpl", "--help")
@@ -170,8 +170,8 @@ def test_one_command_upgrades_everything(wheelhouse, fresh_environment, tmp_path
     fresh.install("--upgrade", "rocm-perf-lab", wheels=[wheelhouse, newer])
     assert before != "9.8.7"
     assert fresh.output("rpl", "--version").split()[-1] == "9.8.7"
-    listed = json.loads(fresh.output("python", "-m", "pip", "list", "--format=json"))
+    listed = json.loads(fresh.pip("list", "--format=json"))
     own = {row["name"]: row["version"] for row in listed if row["name"].startswith(("rpl-", "rpl_", "rocm"))}
     assert len(own) >= len(PROJECTS) - 2  # all but the test kit and what agents need
     assert set(own.values()) == {"9.8.7"}
-    assert "No broken requirements" in fresh.output("python", "-m", "pip", "check")
+    assert "No broken requirements" in fresh.pip("check")

@@ -41,9 +41,7 @@ def test_another_vendor_needs_no_package_for_amd(wheelhouse, build_wheel, fresh_
     """Kernels of an H100 in an environment that holds the analyses, the reports and the example."""
     fresh, example = fresh_environment, ROOT / "examples" / "rpl-sm90"
     fresh.install("rpl-sm90", "rpl-analysis", "rpl-report", wheels=[wheelhouse, build_wheel(example)])
-    installed = {
-        row["name"] for row in json.loads(fresh.output("python", "-m", "pip", "list", "--format=json"))
-    }
+    installed = {row["name"] for row in json.loads(fresh.pip("list", "--format=json"))}
     own = {name.replace("_", "-") for name in installed if name.startswith(("rpl", "rocm"))}
     assert own == {"rpl-core", "rpl-codeobject", "rpl-analysis", "rpl-report", "rpl-sm90"}
     assert fresh.plugins().keys() == {"core", "codeobject", "analysis", "report", "sm90", "sm90-optimizer"}
