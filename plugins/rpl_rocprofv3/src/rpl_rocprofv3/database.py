@@ -34,6 +34,8 @@ from rpl_rocprofv3.readers.gzip_limits import hollow, stored_bytes, unpack
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+__all__ = ["Database", "empty_column", "open_database"]
+
 _COMPANIONS = ("-wal", "-journal")
 #: Ends a journal that names a super-journal, behind the length and check sum of that name.
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
