@@ -79,9 +79,10 @@ def figures_of(evidence: KernelEvidence, device: DeviceModel | None, origin: Ori
         "theoretical_occupancy": _occupancy(evidence.occupancy),
         "grid_fill": _grid_fill(evidence, device, origin),
     }
-    figures.update({name: _quantity(evidence.quantities, name, why_none) for name in _FROM_COUNTERS})
-    for name in _counted(evidence.quantities, device):
-        figures.setdefault(name, _quantity(evidence.quantities, name, why_none))
+    unknown = Metric.unknown("fraction", why_none)
+    for name in (*_FROM_COUNTERS, *_counted(evidence.quantities, device)):
+        if name not in figures:
+            figures[name] = unknown if evidence.quantities is None else _quantity(evidence.quantities, name)
     for name, metric in evidence.others.items():
         if name not in figures or figures[name].value is None:
             figures[name] = metric
@@ -104,9 +105,7 @@ def _why_no_counters(device: DeviceModel | None, origin: Origin) -> str:
     return f"{_NO_COUNTERS}; collect them with --roofline"
 
 
-def _quantity(quantities: KernelQuantities | None, name: str, why_none: str) -> Metric:
-    if quantities is None:
-        return Metric.unknown("fraction", why_none)
+def _quantity(quantities: KernelQuantities, name: str) -> Metric:
     metric = quantities.per_launch(name)
     return metric or Metric.unknown("fraction", f"the device's counter map has no {name}")
 
@@ -230,16 +229,17 @@ class TestedCondition:
 
 @frozen
 class TestedRule:
+    """``holds``: False as soon as one condition fails, None while one is unknown, True when all hold."""
+
     rule: Rule
     conditions: tuple[TestedCondition, ...]
+    holds: bool | None
 
-    @property
-    def holds(self) -> bool | None:
-        """False as soon as one condition fails, None while one is unknown, True when all hold."""
-        results = [tested.holds for tested in self.conditions]
-        if False in results:
-            return False
-        return None if None in results else True
+
+def _tested(rule: Rule, figures: Mapping[str, Metric]) -> TestedRule:
+    conditions = tuple(_test_condition(condition, figures) for condition in rule.conditions)
+    results = [condition.holds for condition in conditions]
+    return TestedRule(rule, conditions, False if False in results else None if None in results else True)
 
 
 @frozen
@@ -272,7 +272,7 @@ _WIDEST_INTERVAL = 0.01
 
 def classify(kernel: str, figures: Mapping[str, Metric], rules: Sequence[Rule]) -> Classification:
     """Label ``kernel`` by ``rules`` (already in order of precedence). Deterministic."""
-    tested = [_test(rule, figures) for rule in rules]
+    tested = [_tested(rule, figures) for rule in rules]
     winner = next((t for t in tested if t.holds), None)
     competitors = _competitors_of(winner, tested)
     headroom = headroom_of(figures)
@@ -288,10 +288,6 @@ def classify(kernel: str, figures: Mapping[str, Metric], rules: Sequence[Rule]) 
         headroom_source=headroom.source,
         headroom_reason=headroom.reason,
     )
-
-
-def _test(rule: Rule, figures: Mapping[str, Metric]) -> TestedRule:
-    return TestedRule(rule, tuple(_test_condition(c, figures) for c in rule.conditions))
 
 
 def _test_condition(condition: Condition, figures: Mapping[str, Metric]) -> TestedCondition:
