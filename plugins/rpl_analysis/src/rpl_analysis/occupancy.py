@@ -98,13 +98,9 @@ def _compiled(
         }
         own = [code for code in code_of(name, symbols, codes) if code.architecture == architecture.name]
         stated = [code.metadata for code in own if code.metadata is not None]
-        if stated and all(_same_resources(stated[0], other) for other in stated[1:]):
+        if stated and all(_resources(other) == _resources(stated[0]) for other in stated[1:]):
             compiled[name] = stated[0]
     return compiled
-
-
-def _same_resources(one: Kernel, other: Kernel) -> bool:
-    return _resources(one) == _resources(other)
 
 
 def _resources(kernel: Kernel) -> tuple[int | None, ...]:

@@ -228,12 +228,12 @@ def _readable_file(path: Path, folder: Callable[[], Path], budget: _Budget) -> P
         _refuse_broken(path, file)
         return file
     _refuse_broken(path, path)
-    pending = [c for c in (path.with_name(path.name + s) for s in _COMPANIONS) if _holds_changes(c)]
+    pending = [
+        c
+        for c in (path.with_name(path.name + s) for s in _COMPANIONS)
+        if c.is_file() and c.stat().st_size > 0
+    ]
     return _settled_copy(path, pending, folder(), budget) if pending else path
-
-
-def _holds_changes(companion: Path) -> bool:
-    return companion.is_file() and companion.stat().st_size > 0
 
 
 def _refuse_broken(path: Path, file: Path) -> None:

@@ -306,7 +306,7 @@ def profile_of(facts: ProfileFacts) -> Profile:
 def _kernel_profile(time: KernelTime, facts: ProfileFacts, symbol: SymbolCriticality | None) -> KernelProfile:
     classification = facts.classifications.get(time.name)
     roofline = facts.rooflines.get(time.name)
-    timed = time.max_ns > 0
+    timed, between = time.max_ns > 0, time.range_total_ns
     damaged = "every dispatch has a duration of zero: the timestamps are damaged or too coarse"
     return KernelProfile(
         name=time.name,
@@ -315,7 +315,7 @@ def _kernel_profile(time: KernelTime, facts: ProfileFacts, symbol: SymbolCritica
         time_share=min(1.0, time.share) if timed else None,
         runtime_ms=time.total_ns / 1e6 if timed else None,
         runtime_exactness=time.exactness if timed else None,
-        runtime_range_ms=_in_ms(time.range_total_ns) if timed else None,
+        runtime_range_ms=(between[0] / 1e6, between[1] / 1e6) if timed and between else None,
         runtime_reason=None if timed else damaged,
         mean_ns=time.mean_ns if timed else None,
         median_ns=time.median_ns if timed else None,
@@ -331,10 +331,6 @@ def _kernel_profile(time: KernelTime, facts: ProfileFacts, symbol: SymbolCritica
         bottleneck=label_name(classification.label) if classification else None,
         headroom_fraction=classification.headroom_fraction if classification else None,
     )
-
-
-def _in_ms(range_ns: tuple[float, float] | None) -> tuple[float, float] | None:
-    return (range_ns[0] / 1e6, range_ns[1] / 1e6) if range_ns else None
 
 
 def roofline_in_short(kernel: KernelRooflineDoc) -> RooflinePart | None:

@@ -354,7 +354,8 @@ def _by_sql(database: Database, table: Table, names: Sequence[str]) -> dict[str,
 def _by_pages(database: Database, table: str, names: Sequence[str]) -> dict[str, ArgumentTexts]:
     layout = table_layout(database.connection, table)
     event, name_place, value = (layout.places[column] for column in _COLUMNS)
-    if not event < name_place < value or not _is_utf8(database):
+    encoding = database.connection.execute("PRAGMA encoding").fetchone()
+    if not event < name_place < value or encoding != ("UTF-8",):
         raise UnsupportedLayoutError
     found = {name: _Collected() for name in names}
     with open_pages(database) as (pages, usable_bytes):
@@ -373,10 +374,6 @@ def _by_pages(database: Database, table: str, names: Sequence[str]) -> dict[str,
                 rows = np.flatnonzero(_equal(called, types, name))
                 collected.add(ids[rows], length.take(rows), words.take(rows, axis=0))
     return {name: collected.finished() for name, collected in found.items()}
-
-
-def _is_utf8(database: Database) -> bool:
-    return bool(database.connection.execute("PRAGMA encoding").fetchone() == ("UTF-8",))
 
 
 def _text_type(text: str) -> int:
