@@ -94,6 +94,7 @@ OPENINGS = {
     "plugins/rpl_emu/src/rpl_emu/runtime_packages.py:listed": INSTALLED,
     "plugins/rpl_llm_unroll/src/rpl_llm_unroll/exchange.py:ExchangeLog.append": OWN,
     "plugins/rpl_llm_unroll/src/rpl_llm_unroll/exchange.py:_ends_torn": OWN,
+    "plugins/rpl_llm_unroll/src/rpl_llm_unroll/samples.py:Samples._try_out": OWN,
     "plugins/rpl_transforms/src/rpl_transforms/resource_screen.py:DeviceCompiler.compile": OWN,
     "plugins/rpl_optimize/src/rpl_optimize/build/host_code.py:HostComparison._object": OWN,
     "plugins/rpl_optimize/src/rpl_optimize/build/host_code.py:_compilations": OWN,

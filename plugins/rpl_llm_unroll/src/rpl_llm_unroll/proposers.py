@@ -33,6 +33,7 @@ from rpl_llm_unroll.interfaces.client import Answer, Connection, Message
 from rpl_llm_unroll.prompt.build import build_prompt
 from rpl_llm_unroll.prompt.model import Prompt, find_target, repair_message, subject_of
 from rpl_llm_unroll.reply import Problem, SoundReply, Target, judge_reply
+from rpl_llm_unroll.samples import SAMPLES_FILE, Samples
 from rpl_llm_unroll.settings import LlmSettings, read_settings
 from rpl_optimize.interfaces.proposer import InstalledTransformation, ProposalRequest, Proposer
 from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict
@@ -40,6 +41,8 @@ from rpl_optimize.ranked import RankedProposer
 from rpl_transforms.unroll import Unroll
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rpl_core.plugins.host import Contribution
     from rpl_llm_unroll.interfaces.client import LlmClient
     from rpl_optimize.interfaces.proposer import Offered
@@ -148,6 +151,7 @@ class LlmProposer(Proposer):
         self._environment = environment
         self._questions: dict[object, Questions] = {}
         self._open: dict[str, Conversation] = {}
+        self._samples: dict[Path | None, Samples] = {}
 
     def propose(self, request: ProposalRequest) -> EditCandidate | None:
         settings = read_settings(request.options)
@@ -155,8 +159,19 @@ class LlmProposer(Proposer):
         if isinstance(target, str):
             return _nothing(request, None, NoProposal("target", target), "no kernel to ask about")
         request = attrs.evolve(request, source=attrs.evolve(request.source, kernel=target.kernel.name))
-        prompt = build_prompt(request, target, settings.form)
 
+        def ask(asked: ProposalRequest) -> EditCandidate | None:
+            return self._ask(asked, target, settings)
+
+        if settings.samples == 1 or request.try_out is None:
+            return ask(request)
+        if request.directory not in self._samples:
+            path = None if request.directory is None else request.directory / SAMPLES_FILE
+            self._samples[request.directory] = Samples(path)
+        return self._samples[request.directory].fastest(request, settings.samples, ask, self.repair)
+
+    def _ask(self, request: ProposalRequest, target: Target, settings: LlmSettings) -> EditCandidate | None:
+        prompt = build_prompt(request, target, settings.form)
         questions = self._questions_for(request, settings)
 
         def before_sending(messages: tuple[Message, ...], destination: str) -> None:

@@ -36,7 +36,8 @@ def _path(value: Any) -> Path:
 class LlmSettings(ModelRequest):
     """``price_in`` and ``price_out`` are per million tokens, in the currency of ``money_budget``.
 
-    ``replay`` answers from a file of recorded exchanges; nothing is sent then. ``harmless_lines`` of the
+    ``samples`` kernels are tried out for each candidate that is measured. ``replay`` answers from a file of
+    recorded exchanges; nothing is sent then. ``harmless_lines`` of the
     source may look like secrets.
     """
 
@@ -88,6 +89,16 @@ class LlmSettings(ModelRequest):
         type=float,
         metavar="M",
         help="Price of a million reply tokens.",
+    )
+    samples: int = option(
+        "--samples",
+        setting="plugins.llm-unroll.samples",
+        kind=SettingKind.VALUE,
+        parse=whole_within(1, 64),
+        unsaid=1,
+        type=int,
+        metavar="N",
+        help="Kernels asked for and run shortly per candidate; the fastest is measured (default 1).",
     )
     replay: Path | None = option(
         "--replay-llm",

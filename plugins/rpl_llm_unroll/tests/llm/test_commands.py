@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 
 from rpl_testkit.llm_server import LlmServer, Scripted
@@ -144,47 +146,87 @@ EXAMPLE = Path(__file__).parents[4] / "examples" / "optimize" / "smooth.hip"
 SMOOTH = "smooth(float const*, float const*, float*, int, int)"
 
 
-@pytest.mark.long
-@pytest.mark.clang
-def test_a_session_accepts_what_is_proven_and_replays_to_the_same_bytes(
-    rpl_closed_loop_bench, rpl_cli, monkeypatch
-):
+@attrs.define
+class SmoothSession:
+    """The example's kernel in a session of the stand-ins, where unrolling by four takes a fifth less."""
+
+    bench: Any
+    command_line: Any
+    text: str
+
+    @property
+    def kernel(self) -> str:
+        begin = self.text.index("__global__ __launch_bounds__(256) void smooth")
+        return self.text[begin : self.text.index("\n}\n", begin) + 2]
+
+    def unrolled(self, factor: int) -> str:
+        return self.kernel.replace("    for (int k", f"#pragma unroll {factor}\n    for (int k")
+
+    @property
+    def accepted(self) -> Path:
+        return self.bench.folder / "smooth_llm_opt.hip"
+
+    def run(self, name: str, *options: str) -> Path:
+        kernels = [{"name": SMOOTH, "nominal_ns": 800_000, "launches": 10, "work": {"read_bytes": 4_000_000}}]
+        speed = [{"source_matches": "#pragma unroll 4", "kernel": SMOOTH, "factor": 0.8}]
+        self.bench.declare(kernels, speed, cv=0.005)
+        checked = ("--output-file", "smooth.out:f32", "--rtol", "1e-5", "--no-traffic-gate")
+        words = ("--auto-approve", "--runs", "2", "--device", "gfx942", "--model", "m", "--max-iters", "1")
+        outcome = self.command_line(
+            *("llm-optimize", *words, *checked, "-o", name, *options, "./smooth", "64", "1"),
+            cwd=self.bench.folder,
+            env={"OPENAI_API_KEY": "k" * 20},
+        ).assert_ok()
+        assert "k" * 20 not in outcome.stdout + outcome.stderr
+        assert (self.bench.folder / EXAMPLE.name).read_text(encoding="utf-8") == self.text
+        return self.bench.folder / name
+
+
+@pytest.fixture
+def smooth(rpl_closed_loop_bench, rpl_cli, monkeypatch) -> SmoothSession:
     bench, text = rpl_closed_loop_bench, EXAMPLE.read_text(encoding="utf-8")
     source = bench.folder / EXAMPLE.name
     source.write_text(text, encoding="utf-8")
     bench.build(source)
-    begin = text.index("__global__ __launch_bounds__(256) void smooth")
-    kernel = text[begin : text.index("\n}\n", begin) + 2]
-    faster = kernel.replace("    for (int k", "#pragma unroll 4\n    for (int k")
-    script = ["a draft", fenced(kernel.replace("weights[k]", "weights[kk]")), fenced(faster)]
-    kernels = [{"name": SMOOTH, "nominal_ns": 800_000, "launches": 10, "work": {"read_bytes": 4_000_000}}]
-    speed = [{"source_matches": "#pragma unroll 4", "kernel": SMOOTH, "factor": 0.8}]
     monkeypatch.setenv("RPL_ALLOW_SYNTHETIC_GATES", "1")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    checked = ("--output-file", "smooth.out:f32", "--rtol", "1e-5", "--no-traffic-gate", "--max-iters", "1")
-    words = ("--auto-approve", "--runs", "2", "--device", "gfx942", "--model", "m", *checked)
+    return SmoothSession(bench, rpl_cli, text)
 
-    def run(name: str, *options: str) -> Path:
-        bench.declare(kernels, speed, cv=0.005)
-        outcome = rpl_cli(
-            *("llm-optimize", *words, "-o", name, *options, "./smooth", "64", "1"),
-            cwd=bench.folder,
-            env={"OPENAI_API_KEY": "k" * 20},
-        ).assert_ok()
-        assert "k" * 20 not in outcome.stdout + outcome.stderr
-        return bench.folder / name
 
+@pytest.mark.long
+@pytest.mark.clang
+def test_a_session_accepts_what_is_proven_and_replays_to_the_same_bytes(smooth, rpl_cli):
+    faster = smooth.unrolled(4)
+    script = ["a draft", fenced(smooth.kernel.replace("weights[k]", "weights[kk]")), fenced(faster)]
     with LlmServer([Scripted(text) for text in script]) as server:
-        first = run("first", "--base-url", server.base_url)
+        first = smooth.run("first", "--base-url", server.base_url)
         assert len(server.requests) == 3
-    accepted = source.with_name("smooth_llm_opt.hip")
-    assert faster in accepted.read_text(encoding="utf-8")
-    assert source.read_text(encoding="utf-8") == text
-    accepted.unlink()
-    second = run("second", "--replay-llm", "first/exchanges.jsonl")
+    assert faster in smooth.accepted.read_text(encoding="utf-8")
+    smooth.accepted.unlink()
+    second = smooth.run("second", "--replay-llm", "first/exchanges.jsonl")
     log = "exchanges.jsonl"
     assert (second / log).read_bytes() == (first / log).read_bytes()
     for path in first.glob("candidates/*/smooth.hip"):
         assert (second / path.relative_to(first)).read_bytes() == path.read_bytes()
     assert json.loads((second / "optimize.json").read_text())["verdict"] == "accepted"
     rpl_cli("ledger", "verify", str(second)).assert_ok()
+
+
+@pytest.mark.long
+@pytest.mark.clang
+def test_of_several_samples_the_fastest_alone_is_measured_and_accepted(smooth, rpl_cli):
+    wrong = smooth.kernel.replace("weights[k]", "weights[kk]")
+    script = [smooth.unrolled(2), wrong, smooth.unrolled(4), smooth.unrolled(8)]
+    with LlmServer([Scripted(fenced(text)) for text in script]) as server:
+        session = smooth.run("session", "--base-url", server.base_url, "--samples", "3")
+        assert len(server.requests) == 4
+        assert "identifier 'kk'" in server.requests[2]["messages"][-1]["content"]  # what the compiler said
+    assert smooth.unrolled(4) in smooth.accepted.read_text(encoding="utf-8")
+    (candidate,) = json.loads((session / "optimize.json").read_text())["candidates"]
+    assert candidate["judgement"]["verdict"] == "accepted"
+    lines = [json.loads(line) for line in (session / "samples.jsonl").read_text().splitlines()]
+    slow, failed, fast, other = [line["value"] for line in lines]
+    assert failed is None
+    assert fast < 0.9 * slow
+    assert fast < 0.9 * other
+    rpl_cli("ledger", "verify", str(session)).assert_ok()

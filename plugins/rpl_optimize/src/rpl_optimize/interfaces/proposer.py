@@ -64,12 +64,14 @@ class TriedOut:
     ``value`` is the kernel's time over one run of the program in ``unit`` (or the figure of the model that
     candidates are compared by), ``None`` where ``problem`` says why there is none: refused by a guard, not
     built, other results, no time. ``built`` is false for one that guards refused before anything was built.
+    ``ended``: the session's time is used up, so another candidate would not be tried out either.
     """
 
     value: float | None
     unit: str = "ms"
     problem: str | None = None
     built: bool = True
+    ended: bool = False
 
 
 @frozen

@@ -287,7 +287,7 @@ class OptimizeLoop:
         """For a proposer that searches; its runs take of the session's time like all others."""
         left = self._time_left()
         if left is not None and left <= 0:
-            return TriedOut(None, problem="the session's time budget is used up")
+            return TriedOut(None, problem="the session's time budget is used up", built=False, ended=True)
         self._confinement.prepare(baseline)
         return Tryout(
             self._request,
