@@ -33,8 +33,8 @@ class Fact(Generic[T]):
     kind: type[Any] | tuple[type[Any], ...] = attrs.field(default=object, eq=False, repr=False)
     published: bool = attrs.field(default=False, eq=False, kw_only=True, repr=False)
 
-    def __hash__(self) -> int:  # of the name alone: keys are looked up some hundred times in an analysis
-        return hash(self.name)
+    def __hash__(self) -> int:
+        return hash(self.name)  # alone: keys are looked up some hundred times in an analysis
 
     def violation(self, value: object) -> str | None:
         """Why ``value`` can't be this fact, or ``None``."""
