@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from rpl_core.contracts.common import ArtefactDoc, DiagnosticDoc, Document, ProvenanceDoc
-    from rpl_core.contracts.common import MetricDoc as MetricDoc
     from rpl_core.devices import ResolvedDevice
     from rpl_core.interfaces.document import DocumentContext
     from rpl_core.model.recording import Recording
@@ -96,7 +95,7 @@ def _draft(kind: DocumentKind, context: DocumentContext) -> Mapping[str, Any]:
     draft: object = kind.draft(context)
     if not isinstance(draft, Mapping):
         raise TypeError(f"a mapping of fields was expected, not {type(draft).__name__}")
-    return draft if isinstance(draft, Draft) else Draft(draft)
+    return Fields(draft)
 
 
 def _attachments(kind: DocumentKind, context: DocumentContext) -> Mapping[str, bytes | None]:
@@ -126,7 +125,7 @@ def _with_section(
     if section.field in _ENVELOPE or {**draft.get("sections", {}), **draft}.get(section.field) is not None:
         raise RplError(f"the document {owner.name} has its own {section.field!r}")
     blocks = {name: _plain(section, part) for name, part in kernels.items()}
-    return Draft(owner.with_section(draft, section.field, _plain(section, block), blocks))
+    return Fields(owner.with_section(draft, section.field, _plain(section, block), blocks))
 
 
 def _homeless(section: Contribution[DocumentSection]) -> Diagnostic:
@@ -198,26 +197,49 @@ def _guarded(
     return None
 
 
-# Documents while they are put together: plain mappings under the names of their contracts.
+# Documents and their parts without models, which cost an analysis process more than a small analysis does.
 
 
-class Draft(dict[str, Any]):
-    """Fields by name, readable like those of a model as far as they were given; plugins share them."""
+class Fields(dict[str, Any]):
+    """The content of a document, or of a part: fields by name and as attributes, parts below likewise.
+
+    It stands for the model in drafts, and where rpl shows what it has just checked; what is shown from a
+    directory is read through the models. Read-only: plugins share it.
+    """
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"the draft has no {name!r}") from None
+        if name not in self:
+            raise AttributeError(f"there is no field {name!r} here")
+        value = self[name]
+        vars(self)[name] = value  # the next look at it comes no more to this method
+        return value
+
+    def __getitem__(self, name: str) -> Any:
+        return _as_fields(super().__getitem__(name))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return _as_fields(super().get(name, default))
+
+    def items(self) -> Any:
+        return [(name, _as_fields(value)) for name, value in super().items()]
+
+    def values(self) -> Any:
+        return [_as_fields(value) for value in super().values()]
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise TypeError("drafts are read-only")
+        raise TypeError("documents are read-only")
 
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
 
+def _as_fields(value: Any) -> Any:
+    if type(value) is dict:
+        return Fields(value)
+    return tuple(map(_as_fields, value)) if isinstance(value, (tuple, list)) else value
+
+
 if not TYPE_CHECKING:
-    ArtefactDoc = DiagnosticDoc = MetricDoc = ProvenanceDoc = Draft
+    ArtefactDoc = DiagnosticDoc = ProvenanceDoc = Fields
 
 
 def check_draft(shape: Mapping[str, Any], draft: Mapping[str, Any]) -> dict[str, Any]:
@@ -302,40 +324,6 @@ def _shown(path: Path, root: Path | None) -> str:
 # The documents of a run: what an analysis drafted, or what was read back, written together.
 
 
-class DocumentView(dict[str, Any]):
-    """The content of a document, or of a part: fields as attributes, parts below as views.
-
-    Making the models costs more than a small analysis; to show what rpl itself has just checked they are
-    not needed. What is shown from a directory is read through the models.
-    """
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"the document has no {name!r} here") from None
-
-    def __getitem__(self, name: str) -> Any:
-        return _viewed(super().__getitem__(name))
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return _viewed(super().get(name, default))
-
-    def items(self) -> Any:
-        return [(name, _viewed(value)) for name, value in super().items()]
-
-    def values(self) -> Any:
-        return [_viewed(value) for value in super().values()]
-
-
-def _viewed(value: Any) -> Any:
-    if type(value) is dict:
-        return DocumentView(value)
-    if isinstance(value, (tuple, list)):
-        return tuple(map(_viewed, value))
-    return value
-
-
 class Documents:
     """Documents by name, as their content; one becomes a model when it is looked at.
 
@@ -385,7 +373,7 @@ class Documents:
 
     def view(self, name: str) -> Any:
         """Document ``name`` as something with the attributes of its model, made without it."""
-        return DocumentView(self.content(name))
+        return Fields(self.content(name))
 
     def by_name(self) -> Mapping[str, Document]:
         """All models."""

@@ -7,7 +7,7 @@ builds more than two hundred classes. Here all classes share one of each.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -20,16 +20,15 @@ else:
     def frozen(cls: type | None = None, *, eq: bool = True, **options: Any) -> Any:
         """``attrs.frozen`` with the same meaning; ``eq=False`` compares by identity."""
 
-        def decorate(cls: type) -> type:
-            if eq and "__eq__" not in vars(cls):
-                cls.__eq__ = _equal
-                if "__hash__" not in vars(cls) or cls.__hash__ is None:
-                    cls.__hash__ = _hash
-            if "__repr__" not in vars(cls):
-                cls.__repr__ = _repr
-            return attrs.frozen(cls, eq=False, repr=False, **options)
-
-        return decorate if cls is None else decorate(cls)
+        if cls is None:
+            return partial(frozen, eq=eq, **options)
+        if eq and "__eq__" not in vars(cls):
+            cls.__eq__ = _equal
+            if "__hash__" not in vars(cls) or cls.__hash__ is None:
+                cls.__hash__ = _hash
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = _repr
+        return attrs.frozen(cls, eq=False, repr=False, **options)
 
 
 @cache

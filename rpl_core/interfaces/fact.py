@@ -33,6 +33,9 @@ class Fact(Generic[T]):
     kind: type[Any] | tuple[type[Any], ...] = attrs.field(default=object, eq=False, repr=False)
     published: bool = attrs.field(default=False, eq=False, kw_only=True, repr=False)
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # alone: keys are looked up some hundred times in an analysis
+
     def violation(self, value: object) -> str | None:
         """Why ``value`` can't be this fact, or ``None``."""
         if value is None:
@@ -87,7 +90,9 @@ class Facts:
     __slots__ = ("_values",)
 
     def __init__(self, values: Mapping[Fact[Any], Any] = MappingProxyType({})) -> None:
-        self._values = {key: _read_only(value) for key, value in values.items()}
+        self._values: dict[Fact[Any], Any] = {
+            k: MappingProxyType(v) if type(v) is dict else v for k, v in values.items()
+        }
 
     def __getitem__(self, key: Fact[T]) -> T:
         """The value; ``KeyError`` for a fact that nobody gave. A fact given as ``None`` is ``None``."""
@@ -122,7 +127,3 @@ class Facts:
     def with_values(self, values: Mapping[Fact[Any], Any]) -> Facts:
         """A view that holds ``values`` too."""
         return Facts({**self._values, **values})
-
-
-def _read_only(value: Any) -> Any:
-    return MappingProxyType(value) if type(value) is dict else value

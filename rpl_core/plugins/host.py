@@ -100,8 +100,11 @@ class HookRelay:
                 problem = f"returned {type(answer).__name__} where a tuple was expected"
                 self._reject(plugin, kind.hook, problem)
                 continue
+            trusted = plugin in self._trusted
             collected += [
-                self._contribution(plugin, v) for v in answer if self._accepts(plugin, kind.hook, kind, v)
+                Contribution(plugin, value, trusted=trusted)
+                for value in answer
+                if trusted or self._accepts(plugin, kind.hook, kind, value)
             ]
         return tuple(collected)
 
@@ -112,7 +115,7 @@ class HookRelay:
             if not self._accepts(plugin, "rpl_detect_device", DEVICES, answer):
                 continue
             if first is None:
-                first = self._contribution(plugin, answer)
+                first = Contribution(plugin, answer, trusted=plugin in self._trusted)
             elif answer != first.value:
                 self._disagreement(first, Contribution(plugin, answer))
         return first
@@ -149,9 +152,6 @@ class HookRelay:
                 self._failed(PluginError(plugin, hook, one_line(error)))
             for answer in reversed(answers):  # pluggy asks the last one first
                 yield plugin, answer
-
-    def _contribution(self, plugin: str, value: T) -> Contribution[T]:
-        return Contribution(plugin, value, trusted=plugin in self._trusted)
 
     def _accepts(self, plugin: str, hook: str, kind: ContributionKind[Any], item: Any) -> bool:
         if plugin in self._trusted:

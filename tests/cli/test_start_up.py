@@ -64,8 +64,7 @@ def test_help_with_options_of_plugins_loads_no_numpy(command):
 NOT_FOR_TIMES = (
     *("pydantic", "networkx", "rich", "subprocess", "ijson", "elftools", "numpy.ma"),
     *("rpl_att.contract", "rpl_core.process.runner"),
-    *("rpl_analysis.counters.join", "rpl_analysis.counters.quantities"),
-    *("rpl_analysis.roofline.kernel", "rpl_analysis.roofline.application"),
+    *("rpl_analysis.counters.join", "rpl_analysis.roofline.kernel"),
     *("rpl_att.analysis.att_block", "rpl_att.decoded_trace", "rpl_att.reading.folder"),
     *("rpl_pcsampling.contract", "rpl_pcsampling.analysis.counting", "rpl_pcsampling.reading"),
     *("msgspec", "rpl_torch.reading.trace", "rpl_torch.analysis.report", "rpl_torch.contracts"),

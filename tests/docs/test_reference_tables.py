@@ -11,7 +11,7 @@ import click
 import pytest
 
 from rpl_analysis.bottleneck.analyzer import builtin_rules
-from rpl_analysis.runtime.model import MODERATE_CV, STABLE_CV
+from rpl_analysis.runtime.timing import MODERATE_CV, STABLE_CV
 from rpl_core.cli.installation import json_schema
 from rpl_core.cli.main import COMMANDS, rpl
 from rpl_core.cli.profile import analyze, profile

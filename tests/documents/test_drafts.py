@@ -9,7 +9,7 @@ from rpl_analysis.contracts.graph import GraphResult
 from rpl_analysis.contracts.record import contract_of, plain_values
 from rpl_analysis.contracts.roofline import TypeWorkPart
 from rpl_analysis.documents.kinds import AnalysisKind, DagKind, ProfileKind, RooflineKind
-from rpl_core.documents import Documents, Draft, check_draft, to_json
+from rpl_core.documents import Documents, Fields, check_draft, to_json
 from rpl_core.model.device import Pipe
 from rpl_core.model.metric import Exactness, Metric
 
@@ -19,12 +19,12 @@ KINDS = {kind.name: kind for kind in (ProfileKind(), RooflineKind(), DagKind(), 
 @pytest.fixture
 def drafts():
     base = {"schema_version": "1.0"}
-    empty = {name: Draft() for name in ("kernel", "gpu", "stability", "resources", "occupancy")}
+    empty = {name: Fields() for name in ("kernel", "gpu", "stability", "resources", "occupancy")}
     return {
-        "profile": Draft(base, runtime_ms=2, roofline=None, **empty),
-        "roofline": Draft(base, status="not_collected"),
-        "dag": Draft(base, status="unavailable", reason="none"),
-        "analysis": Draft(base),
+        "profile": Fields(base, runtime_ms=2, roofline=None, **empty),
+        "roofline": Fields(base, status="not_collected"),
+        "dag": Fields(base, status="unavailable", reason="none"),
+        "analysis": Fields(base),
     }
 
 
@@ -78,7 +78,7 @@ def test_mappings_of_defaults_are_not_shared(drafts):
     ],
 )
 def test_a_draft_is_refused_where_the_model_is(document, fields, drafts):
-    draft = Draft(drafts[document], **fields)
+    draft = Fields(drafts[document], **fields)
     with pytest.raises(ValidationError):
         KINDS[document].model().model_validate(draft)
     with pytest.raises(ValidationError):
@@ -86,9 +86,9 @@ def test_a_draft_is_refused_where_the_model_is(document, fields, drafts):
 
 
 def test_a_draft_names_what_was_not_given():
-    assert Draft(name="k").name == "k"
+    assert Fields(name="k").name == "k"
     with pytest.raises(AttributeError, match="'reason'"):
-        _ = Draft(name="k").reason
+        _ = Fields(name="k").reason
 
 
 @pytest.mark.data

@@ -15,7 +15,7 @@ from rpl_core.config.settings import load_configuration
 from rpl_core.errors import RplError
 from rpl_core.interfaces.renderer import RenderRequest
 from rpl_report.text import TextRenderer
-from rpl_testkit.contracts.analysis import assert_rule
+from rpl_testkit.contracts.checks import assert_rule
 
 from .budget import fuzzed
 from .mutations import byte_edits, cell_edits, edit_bytes, edit_json

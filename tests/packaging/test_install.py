@@ -148,7 +148,7 @@ def test_a_stranger_sees_the_types_of_every_distribution(wheelhouse, fresh_envir
         more.writelines(f"import {package}  # noqa: E402\n" for package in others)
         more.writelines(_public_imports())
     found = fresh_environment.output("python", "-m", "mypy", "--strict", module)
-    assert "rpl_analysis.runtime.model.KernelTime" in found
+    assert "rpl_analysis.runtime.timing.KernelTime" in found
     assert "Success" in found
 
 

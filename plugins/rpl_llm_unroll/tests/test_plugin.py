@@ -9,7 +9,7 @@ from pathlib import Path
 from rpl_llm_unroll import plugin
 from rpl_optimize.interfaces.proposer import ProposalRequest
 from rpl_optimize.interfaces.transformation import KernelSource
-from rpl_testkit.contracts.optimizer import assert_proposer
+from rpl_testkit.contracts.checks import assert_proposer
 
 _CORPUS = Path(__file__).parents[2] / "rpl_transforms" / "tests" / "corpus"
 

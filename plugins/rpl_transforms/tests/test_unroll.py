@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rpl_optimize.interfaces.transformation import KernelSource
-from rpl_testkit.contracts.optimizer import assert_transformation
+from rpl_testkit.contracts.checks import assert_transformation
 from rpl_transforms.unroll import Unroll
 
 _CORPUS = Path(__file__).parent / "corpus"

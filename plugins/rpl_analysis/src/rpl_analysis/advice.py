@@ -13,8 +13,15 @@ from rpl_analysis.counters.formulas import counters_of
 from rpl_analysis.execution_graph.results.forecasts import most_gain_ns
 from rpl_analysis.facts import BOTTLENECKS, EXECUTION_GRAPH, KERNEL_QUANTITIES, NEXT_STEPS, RANKS
 from rpl_analysis.hookspecs import ADVICE
-from rpl_analysis.interfaces import Advice, AdviceState, BottleneckLabel, Comparison, Condition, label_name
-from rpl_analysis.text.packaged_toml import packaged_rules
+from rpl_analysis.interfaces import (
+    Advice,
+    AdviceState,
+    BottleneckLabel,
+    Comparison,
+    Condition,
+    label_name,
+    packaged_rules,
+)
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.metric import Exactness, Metric, Origin
 from rpl_core.values import frozen
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
     from rpl_analysis.bottleneck.classify import Classification
     from rpl_analysis.contracts.graph import ClockDomainPart
     from rpl_analysis.contracts.ranks import RanksPart
-    from rpl_analysis.counters.model import KernelQuantities
+    from rpl_analysis.counters.quantities import KernelQuantities
     from rpl_analysis.execution_graph.results.model import ExecutionGraph
     from rpl_core.model.device import DeviceModel
     from rpl_core.model.recording import Recording
@@ -142,7 +149,7 @@ def _closing_ranges(
     if graph is None or not graph.makespan_ns or graph.sync_info not in ("none", "api_names"):
         return
     widest = max((_most(priority) - priority.gain_ns for priority in ranked), default=0)
-    steps = tuple(_step(each, (), {}, None) for each in advice if _is_about(each, _UNKNOWN_ORDER))
+    steps = _steps_about(_UNKNOWN_ORDER, advice)
     if widest / graph.makespan_ns >= WORTH_A_STEP and steps:
         subject = f"order of {graph.lanes} streams, not recorded"
         yield PriorityPart(subject, _APPLICATION, None, 0, None, steps[:MOST_STEPS], widest, None)
@@ -179,7 +186,7 @@ def _steps_of_kernel(
     figures = _figures(classification, quantities)
     if not any(label in each.labels for each in advice):
         # A label of a plugin that brings no advice of its own.
-        yield from (_step(each, (), {}, None) for each in advice if _is_about(each, _PLUGIN_LABEL))
+        yield from _steps_about(_PLUGIN_LABEL, advice)
     for each in advice:
         if label not in each.labels or each.state is not state:
             continue
@@ -275,7 +282,7 @@ def _priorities(
                 forecast.name, "kernel", label, gain, gain / makespan, steps, *_upper(most, makespan)
             )
     for name, (least, most) in figures.items():
-        steps = tuple(_step(each, (), {}, None) for each in advice if _is_about(each, name))
+        steps = _steps_about(name, advice)
         if most / makespan >= WORTH_A_STEP and steps:
             gain, steps = least // 2, steps[:MOST_STEPS]
             at_most = None if most == least else most // 2
@@ -288,8 +295,11 @@ def _upper(gain_ns: int | None, makespan: int) -> tuple[int | None, float | None
     return gain_ns, None if gain_ns is None else gain_ns / makespan
 
 
-def _is_about(each: Advice, figure: str) -> bool:
-    return _APPLICATION in each.labels and each.figure == figure
+def _steps_about(figure: str, advice: Iterable[Advice]) -> tuple[NextStepPart, ...]:
+    """What the advice on a figure of the whole application says to do."""
+    return tuple(
+        _step(each, (), {}, None) for each in advice if each.figure == figure and _APPLICATION in each.labels
+    )
 
 
 def _application_figures(

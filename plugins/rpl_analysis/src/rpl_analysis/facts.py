@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.profile import PhasesPart
     from rpl_analysis.contracts.ranks import RanksPart
     from rpl_analysis.contracts.roofline import RooflineResult
-    from rpl_analysis.counters.model import KernelCounters, KernelQuantities
+    from rpl_analysis.counters.quantities import KernelCounters, KernelQuantities
     from rpl_analysis.execution_graph.results.model import ExecutionGraph
     from rpl_analysis.instruction_mix import KernelMix, NoMix
-    from rpl_analysis.runtime.model import ApplicationTime, KernelTime
+    from rpl_analysis.runtime.timing import ApplicationTime, KernelTime
     from rpl_codeobject.occupancy import NoOccupancy, Occupancy
 
 __all__ = [

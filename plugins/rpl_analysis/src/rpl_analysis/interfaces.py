@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from enum import Enum
+from importlib import resources
+from typing import Any
 
 import attrs
 
 from rpl_core.values import frozen
-
-__all__ = [
-    "Advice",
-    "AdviceState",
-    "BottleneckLabel",
-    "CollectiveRule",
-    "CollectiveWait",
-    "Comparison",
-    "Condition",
-    "Rule",
-    "label_name",
-]
 
 #: What a label of a plugin looks like: its own name, a colon, the label.
 _OF_PLUGIN = re.compile(r"[a-z0-9][a-z0-9_-]*:[a-z0-9_]+")
@@ -180,3 +171,18 @@ class CollectiveRule:
             raise ValueError(
                 f"the pattern {value!r} of {self.id!r} is no regular expression: {error}"
             ) from None
+
+
+# Rules that a distribution ships as TOML beside its modules.
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def packaged_rules(package: str | None, name: str) -> list[dict[str, Any]]:
+    """The tables ``[[rule]]`` of the file ``name`` in ``package``, which is part of the installation."""
+    text = resources.files(package or __name__).joinpath(name).read_text(encoding="utf-8")
+    rules: list[dict[str, Any]] = tomllib.loads(text)["rule"]
+    return rules

@@ -33,7 +33,7 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rpl_analysis.runtime.model import KernelTime
+    from rpl_analysis.runtime.timing import KernelTime
     from rpl_codeobject.kernel_code import Kernel
     from rpl_codeobject.occupancy import Mode, UsedRegisters
 
@@ -98,13 +98,9 @@ def _compiled(
         }
         own = [code for code in code_of(name, symbols, codes) if code.architecture == architecture.name]
         stated = [code.metadata for code in own if code.metadata is not None]
-        if stated and all(_same_resources(stated[0], other) for other in stated[1:]):
+        if stated and all(_resources(other) == _resources(stated[0]) for other in stated[1:]):
             compiled[name] = stated[0]
     return compiled
-
-
-def _same_resources(one: Kernel, other: Kernel) -> bool:
-    return _resources(one) == _resources(other)
 
 
 def _resources(kernel: Kernel) -> tuple[int | None, ...]:

@@ -1,4 +1,7 @@
-"""``--range``: analyse the work of one range of the application."""
+"""``--range``: analyse the work of one range of the application.
+
+Apart from ``options``, which the modules below ``phases`` use, and from ``phases``, which loads numpy.
+"""
 
 from __future__ import annotations
 

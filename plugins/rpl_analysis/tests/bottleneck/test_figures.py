@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rpl_analysis.bottleneck.analyzer import _kernels_without_lds
-from rpl_analysis.bottleneck.figures import KernelEvidence, figures_of
+from rpl_analysis.bottleneck.classify import KernelEvidence, figures_of
 from rpl_analysis.facts import KERNEL_TIMES
 from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
 from rpl_codeobject.occupancy import LaunchShape, UsedRegisters, theoretical_occupancy

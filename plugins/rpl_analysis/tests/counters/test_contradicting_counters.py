@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rpl_analysis.counters.formulas import evaluate_formula
-from rpl_analysis.counters.model import KernelCounters
+from rpl_analysis.counters.quantities import KernelCounters
 from rpl_core.model.device import Formula
 from rpl_core.model.metric import Exactness
 

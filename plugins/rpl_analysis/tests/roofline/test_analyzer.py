@@ -7,12 +7,12 @@ import pytest
 
 from rpl_analysis.contracts.profile import StabilityPart
 from rpl_analysis.contracts.roofline import RooflineStatus
-from rpl_analysis.counters.model import KernelQuantities, QuantityValue
+from rpl_analysis.counters.quantities import KernelQuantities, QuantityValue
 from rpl_analysis.facts import INSTRUCTION_MIX, KERNEL_QUANTITIES, KERNEL_TIMES, ROOFLINE
 from rpl_analysis.instruction_mix import KernelMix, NoMix
 from rpl_analysis.options import FLOP_MODEL
 from rpl_analysis.roofline.analyzer import RooflineAnalyzer
-from rpl_analysis.runtime.model import KernelResources, KernelTime
+from rpl_analysis.runtime.timing import KernelResources, KernelTime
 from rpl_codeobject.kernel_code import PackedMix
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.fact import Facts

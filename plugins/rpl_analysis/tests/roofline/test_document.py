@@ -8,8 +8,7 @@ import pytest
 
 from rpl_analysis.contracts.record import contract_of
 from rpl_analysis.contracts.roofline import RooflineDocument, RooflinePart, RooflineResult, RooflineStatus
-from rpl_analysis.documents.from_facts import roofline_in_short
-from rpl_analysis.documents.kinds import document_fields
+from rpl_analysis.documents.kinds import document_fields, roofline_in_short
 from rpl_analysis.roofline.analyzer import device_ceilings
 
 

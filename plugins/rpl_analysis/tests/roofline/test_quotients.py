@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpl_analysis.counters.metric_arithmetic import largest, quotient, scaled
+from rpl_analysis.counters.quantities import largest, quotient, scaled
 from rpl_core.model.metric import Exactness, Metric, Origin
 
 _KINDS = st.sampled_from([Exactness.EXACT, Exactness.INTERVAL, Exactness.LOWER_BOUND])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rpl_analysis.contracts.profile import StabilityClass
-from rpl_analysis.runtime.model import classify_cv, stability_of
+from rpl_analysis.runtime.timing import classify_cv, stability_of
 
 
 def test_spread_of_three_runs_uses_n_minus_one():

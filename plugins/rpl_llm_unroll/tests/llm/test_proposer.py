@@ -12,7 +12,7 @@ from rpl_llm_unroll.endpoint import parse_answer
 from rpl_llm_unroll.interfaces.client import Answer, Connection, LlmClient, Message, Usage
 from rpl_optimize.interfaces.proposer import Attempt
 from rpl_optimize.transform import apply_edits
-from rpl_testkit.contracts.optimizer import assert_proposer
+from rpl_testkit.contracts.checks import assert_proposer
 from rpl_testkit.llm_server import Scripted
 
 from .conftest import KEY

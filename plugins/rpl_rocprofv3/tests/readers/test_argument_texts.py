@@ -9,11 +9,10 @@ from contextlib import closing
 import attrs
 import pytest
 
-from rpl_rocprofv3.database import open_database
+from rpl_rocprofv3.database import Tables, open_database
 from rpl_rocprofv3.readers.sqlite import pages as argument_texts
 from rpl_rocprofv3.readers.sqlite.pages import read_arguments
 from rpl_rocprofv3.readers.sqlite.records import UnsupportedLayoutError
-from rpl_rocprofv3.readers.sqlite.tables import Tables
 
 NAMES = ("stream", "event", "flags", "device", "deviceId")
 OTHERS = ("streams", "strea", "dst", "kind", "Stream", "device\0", "", "hipDeviceProp")

@@ -9,10 +9,9 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from rpl_rocprofv3.database import open_database
+from rpl_rocprofv3.database import Tables, open_database
 from rpl_rocprofv3.readers.sqlite.pages import read_integers, read_numbers, read_pages
 from rpl_rocprofv3.readers.sqlite.records import PADDING, Records, UnsupportedLayoutError
-from rpl_rocprofv3.readers.sqlite.tables import Tables
 
 INTEGERS = [
     None,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_testkit.rocprofv3_standin.application_run import (
+from rpl_testkit.rocprofv3_standin.main import (
     Misbehaviour,
     active_misbehaviours,
     parse_misbehaviours,

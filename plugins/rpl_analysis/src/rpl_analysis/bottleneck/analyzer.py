@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from rpl_analysis.bottleneck.classify import classify
-from rpl_analysis.bottleneck.figures import KernelEvidence, figures_of
+from rpl_analysis.bottleneck.classify import KernelEvidence, classify, figures_of
 from rpl_analysis.facts import BOTTLENECKS, KERNEL_QUANTITIES, KERNEL_TIMES, OCCUPANCY, ROOFLINE
 from rpl_analysis.hookspecs import RULES
 from rpl_analysis.interfaces import Comparison, Condition, Rule, label_name

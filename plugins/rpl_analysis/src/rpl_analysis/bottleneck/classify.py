@@ -5,14 +5,217 @@ How sure that label is follows from the evidence that is present: see ``Confiden
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING
 
-from rpl_analysis.bottleneck.figures import ABOVE_CEILING
+import attrs
+
 from rpl_analysis.contracts.analysis import Confidence
-from rpl_analysis.counters.metric_arithmetic import is_open_above
+from rpl_analysis.counters.quantities import is_open_above, scaled
 from rpl_analysis.interfaces import BottleneckLabel, Comparison, Condition, Rule
-from rpl_core.model.metric import Exactness, Metric
+from rpl_codeobject.occupancy import NoOccupancy
+from rpl_core.model.metric import Exactness, Metric, Origin
 from rpl_core.values import frozen
+
+if TYPE_CHECKING:
+    from rpl_analysis.contracts.roofline import KernelRooflineDoc, RoofPart
+    from rpl_analysis.counters.quantities import KernelQuantities
+    from rpl_analysis.runtime.timing import KernelTime
+    from rpl_codeobject.occupancy import Occupancy
+    from rpl_core.model.device import DeviceModel
+
+# The figures that rules test, gathered per kernel from earlier analyses.
+#
+# ==========================  ==========================================================================
+# ``hbm_utilization``         share of the memory ceiling that the traffic beyond L2 reaches
+# ``l2_utilization``          share of the L2 ceiling that the traffic between vL1D and L2 reaches
+# ``lds_utilization``         share of the LDS ceiling that indexed accesses reach, less bank conflicts; zero
+#                             for kernels that allocate none
+# ``compute_utilization``     share of the arithmetic ceilings, on the busier pipe
+# ``theoretical_occupancy``   waves per SIMD over the architectural maximum
+# ``grid_fill``               waves launched over the waves that the device holds at that occupancy
+# ``active_lane_fraction``    lanes with work in an average vector instruction, over the wave size
+# ``valu_utilization``        part of the time in which the vector units issue: an interval, since the
+#                             counter window is longer than a kernel (docs/reference/counters.md, 1.4)
+# ``mfma_utilization``        part of the time in which the matrix units are busy, likewise
+# ``dependency_wait_fraction``  part of the waves' life spent waiting for outstanding results;
+#                             without counters that of the waves of a thread trace
+# ``trace_headroom``          part of the traced waves' life in which they waited for memory or were idle
+# ==========================  ==========================================================================
+
+#: Quantities of the counter map that rules use under the same name.
+_FROM_COUNTERS = (
+    "active_lane_fraction",
+    "valu_utilization",
+    "mfma_utilization",
+    "dependency_wait_fraction",
+    "lds_bank_conflicts_per_access",
+)
+
+_NO_COUNTERS = "no counters were recorded for this kernel"
+
+
+@frozen(eq=False)
+class KernelEvidence:
+    """Everything that earlier analyses know about one kernel."""
+
+    time: KernelTime
+    occupancy: Occupancy | NoOccupancy | None
+    roofline: KernelRooflineDoc | None
+    quantities: KernelQuantities | None
+    uses_lds: bool = True  # or it is not known
+    others: Mapping[str, Metric] = attrs.field(factory=dict)  # scalar facts of other analyzers
+
+
+def figures_of(evidence: KernelEvidence, device: DeviceModel | None, origin: Origin) -> Mapping[str, Metric]:
+    """All figures of one kernel; unknown ones carry their reason.
+
+    A scalar fact of another analyzer stands for a figure of the same name that counters leave unknown.
+    """
+    why_none = _why_no_counters(device, origin)
+    figures = {
+        **ceiling_shares(evidence.roofline, why_none, uses_lds=evidence.uses_lds),
+        "theoretical_occupancy": _occupancy(evidence.occupancy),
+        "grid_fill": _grid_fill(evidence, device, origin),
+    }
+    unknown = Metric.unknown("fraction", why_none)
+    for name in (*_FROM_COUNTERS, *_counted(evidence.quantities, device)):
+        if name not in figures:
+            figures[name] = unknown if evidence.quantities is None else _quantity(evidence.quantities, name)
+    for name, metric in evidence.others.items():
+        if name not in figures or figures[name].value is None:
+            figures[name] = metric
+    return figures
+
+
+def _counted(quantities: KernelQuantities | None, device: DeviceModel | None) -> Iterable[str]:
+    """Names of everything that counters can tell, recorded or not."""
+    if quantities is not None:
+        return quantities.values
+    return [quantity.name for quantity in device.counter_map.quantities] if device is not None else ()
+
+
+def _why_no_counters(device: DeviceModel | None, origin: Origin) -> str:
+    """With what collects them where that can be: an emulator has none, an unknown device defines none."""
+    if origin is Origin.MODELLED:
+        return f"{_NO_COUNTERS}: it ran in an emulator, and only a GPU has them"
+    if device is None or not device.counter_map.quantities:
+        return _NO_COUNTERS
+    return f"{_NO_COUNTERS}; collect them with --roofline"
+
+
+def _quantity(quantities: KernelQuantities, name: str) -> Metric:
+    metric = quantities.per_launch(name)
+    return metric or Metric.unknown("fraction", f"the device's counter map has no {name}")
+
+
+def _occupancy(occupancy: Occupancy | NoOccupancy | None) -> Metric:
+    if occupancy is None or isinstance(occupancy, NoOccupancy):
+        reason = occupancy.reason if occupancy else "the occupancy analyzer did not run"
+        return Metric.unknown("fraction", reason)
+    return Metric(
+        value=occupancy.fraction,
+        unit="fraction",
+        exactness=Exactness.EXACT,
+        origin=Origin.MODELLED,
+        formula=f"waves per SIMD / {occupancy.max_waves_per_simd}, limited by {occupancy.limiter}",
+    )
+
+
+def _grid_fill(evidence: KernelEvidence, device: DeviceModel | None, origin: Origin) -> Metric:
+    """Waves of one launch / (compute units * SIMDs * waves per SIMD at the theoretical occupancy)."""
+    time, occupancy = evidence.time, evidence.occupancy
+    if time.workgroup is None or time.grid is None:
+        return Metric.unknown("fraction", "the launch geometry is not recorded")
+    if device is None or device.compute_units is None:
+        return Metric.unknown("fraction", "the number of compute units is unknown")
+    if occupancy is None or isinstance(occupancy, NoOccupancy):
+        return Metric.unknown("fraction", "the theoretical occupancy is unknown")
+    if occupancy.wave_size is None:
+        return Metric.unknown("fraction", "the wave size of this kernel is unknown")
+    groups = prod(-(-g // max(w, 1)) for g, w in zip(time.grid, time.workgroup, strict=True))
+    waves = groups * -(-prod(time.workgroup) // occupancy.wave_size)
+    slots = device.compute_units * device.simd_per_cu * occupancy.waves_per_simd
+    return Metric(
+        value=waves / slots,
+        unit="fraction",
+        exactness=Exactness.EXACT,
+        origin=origin,
+        formula="launched waves / (compute_units * simd_per_cu * waves_per_simd)",
+    )
+
+
+# Shares of ceilings as the rules test them: bandwidth beyond L2, of L2 and of LDS, arithmetic.
+
+#: Begins the note of a share above one.
+ABOVE_CEILING = "The figure is above its ceiling"
+
+_SHARES = ("hbm_utilization", "l2_utilization", "lds_utilization", "compute_utilization")
+_NO_LDS = Metric(0.0, "fraction", Exactness.EXACT, formula="no launch allocates LDS")
+_CACHED = f"{ABOVE_CEILING}: Infinity Cache hits count as traffic beyond L2, or the runs did different work."
+_WRONG = f"{ABOVE_CEILING}: counter passes and timing run did different work, or the clock is another one."
+
+
+def ceiling_shares(
+    roofline: KernelRooflineDoc | None, why_none: str, *, uses_lds: bool = True
+) -> Mapping[str, Metric]:
+    """``hbm_utilization``, ``l2_utilization``, ``lds_utilization`` and ``compute_utilization`` of one kernel.
+
+    ``why_none`` says why there is no roofline. A share above one is no share: it stays visible, as an
+    estimate with a note. Without counters of LDS a kernel that allocates none has a share of zero there.
+    """
+    if roofline is None:
+        unknown = Metric.unknown("fraction", why_none)
+        shares = dict.fromkeys(_SHARES, unknown)
+    else:
+        shares = {
+            "hbm_utilization": _marked(_hbm_share(roofline), _CACHED),
+            "l2_utilization": _marked(_level_share(roofline, "l2", "l2_bytes"), _WRONG),
+            "lds_utilization": _marked(_level_share(roofline, "lds", "lds_bytes_moved"), _WRONG),
+            "compute_utilization": _marked(_compute_share(roofline), _WRONG),
+        }
+    if shares["lds_utilization"].value is None and not uses_lds:
+        shares["lds_utilization"] = _NO_LDS
+    return shares
+
+
+def _hbm_share(roofline: KernelRooflineDoc) -> Metric:
+    roof = roofline.roof
+    if roof.peak_gbps is None:
+        return roof.memory_share
+    formula = _rate_over_ceiling(roofline.achieved_gbps, roof.peak_gbps, _origin(roof))
+    return attrs.evolve(roof.memory_share, formula=formula)
+
+
+def _compute_share(roofline: KernelRooflineDoc) -> Metric:
+    share = roofline.roof.compute_share
+    return attrs.evolve(share, formula=share.formula and f"{share.formula} ({_origin(roofline.roof)})")
+
+
+def _origin(roof: RoofPart) -> str:
+    return roof.origin.value if roof.origin is not None else "unknown"
+
+
+def _rate_over_ceiling(rate: Metric, peak_gbps: float, origin: str) -> str:
+    shown = "?" if rate.value is None else f"{rate.value:.4g}"
+    return f"{shown} GB/s / {peak_gbps:.6g} GB/s ({origin} ceiling)"
+
+
+def _level_share(roofline: KernelRooflineDoc, name: str, quantity: str) -> Metric:
+    level = next((level for level in roofline.levels if level.level == name), None)
+    if level is None:
+        return Metric.unknown("fraction", f"the device's counter map has no {quantity}")
+    if level.spec_gbps is None:
+        return Metric.unknown("fraction", f"no data-sheet ceiling of {name.upper()} is known")
+    formula = _rate_over_ceiling(level.achieved_gbps, level.spec_gbps, "spec")
+    return scaled(level.achieved_gbps, 1 / level.spec_gbps, "fraction", formula)
+
+
+def _marked(share: Metric, note: str) -> Metric:
+    if share.value is None or share.value <= 1.0:
+        return share
+    return attrs.evolve(share, exactness=Exactness.ESTIMATE, upper=None, note=note)
 
 
 @frozen
@@ -26,16 +229,17 @@ class TestedCondition:
 
 @frozen
 class TestedRule:
+    """``holds``: False as soon as one condition fails, None while one is unknown, True when all hold."""
+
     rule: Rule
     conditions: tuple[TestedCondition, ...]
+    holds: bool | None
 
-    @property
-    def holds(self) -> bool | None:
-        """False as soon as one condition fails, None while one is unknown, True when all hold."""
-        results = [tested.holds for tested in self.conditions]
-        if False in results:
-            return False
-        return None if None in results else True
+
+def _tested(rule: Rule, figures: Mapping[str, Metric]) -> TestedRule:
+    conditions = tuple(_test_condition(condition, figures) for condition in rule.conditions)
+    results = [condition.holds for condition in conditions]
+    return TestedRule(rule, conditions, False if False in results else None if None in results else True)
 
 
 @frozen
@@ -61,14 +265,14 @@ class Classification:
 
 #: A failed condition within this relative distance of its threshold makes a near-miss (chosen).
 NEAR_MISS = 0.10
-_FROM_COUNTERS = "counters: 1 - max(bandwidth / ceiling, flops / ceiling)"
+_BY_COUNTERS = "counters: 1 - max(bandwidth / ceiling, flops / ceiling)"
 #: Ends of an interval that are farther apart than this leave the headroom unknown (chosen).
 _WIDEST_INTERVAL = 0.01
 
 
 def classify(kernel: str, figures: Mapping[str, Metric], rules: Sequence[Rule]) -> Classification:
     """Label ``kernel`` by ``rules`` (already in order of precedence). Deterministic."""
-    tested = [_test(rule, figures) for rule in rules]
+    tested = [_tested(rule, figures) for rule in rules]
     winner = next((t for t in tested if t.holds), None)
     competitors = _competitors_of(winner, tested)
     headroom = headroom_of(figures)
@@ -84,10 +288,6 @@ def classify(kernel: str, figures: Mapping[str, Metric], rules: Sequence[Rule]) 
         headroom_source=headroom.source,
         headroom_reason=headroom.reason,
     )
-
-
-def _test(rule: Rule, figures: Mapping[str, Metric]) -> TestedRule:
-    return TestedRule(rule, tuple(_test_condition(c, figures) for c in rule.conditions))
 
 
 def _test_condition(condition: Condition, figures: Mapping[str, Metric]) -> TestedCondition:
@@ -250,7 +450,7 @@ def _unusable(name: str, share: Metric | None) -> str | None:
 
 def _source(shares: list[Metric]) -> str:
     estimated = any(share.exactness is Exactness.ESTIMATE for share in shares)
-    return f"{_FROM_COUNTERS}{' (an estimate)' if estimated else ''}"
+    return f"{_BY_COUNTERS}{' (an estimate)' if estimated else ''}"
 
 
 def _low(share: Metric) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_analysis.contracts.ranks_document import RanksDocument
+from rpl_analysis.contracts.rank_job import RanksAnswer, RanksDocument
 from rpl_analysis.contracts.record import plain_values
 from rpl_analysis.ranks.answer import answer_of
 from rpl_analysis.ranks.gather import numbers_in
@@ -37,8 +37,7 @@ def answer_ranks(
     ranks = summary.ranks
     numbers = numbers_in([rank.identity.recording for rank in ranks]) or list(range(len(ranks)))
     job = answer_of(summary, numbers, missing=gathered.missing, group_of=group_of)
-    document = RanksDocument.model_validate({"schema_version": SCHEMA_VERSION, "job": plain_values(job)})
-    text = to_json(document)
+    text = to_json(RanksDocument.model_validate(plain_values(RanksAnswer(SCHEMA_VERSION, job))))
     if place is not None:
         write_atomic(place / _PAGE, job_page(job))
         write_atomic(place / _DOCUMENT, text)

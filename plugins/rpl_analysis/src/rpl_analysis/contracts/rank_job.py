@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import field
 
 from rpl_analysis.contracts.ranks import ImbalancedKernelPart
-from rpl_analysis.contracts.record import INSIDE, record
+from rpl_analysis.contracts.record import INSIDE, SchemaVersion, document_of, record
 
 
 @record
@@ -211,3 +211,24 @@ class RankJob:
     phases: tuple[PhaseSumPart, ...]
     by_rank: tuple[JobRankPart, ...]
     picture: PicturePart | None = field(metadata=INSIDE)  # for the page
+
+
+@record
+class RanksAnswer:
+    """What `rpl ranks` prints with ``--json``, and writes with ``-o``."""
+
+    schema_version: SchemaVersion
+    job: RankJob
+
+
+if TYPE_CHECKING:
+    from rpl_core.contracts.common import Part
+
+    class RanksDocument(RanksAnswer, Part):
+        """``ranks.json`` as it is read back."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "RanksDocument":
+        return document_of(RanksAnswer, name, in_envelope=False)
+    raise AttributeError(name)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from math import isinf
 from operator import or_
 from types import UnionType
@@ -27,7 +27,6 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from attrs import frozen as record
 
-    from rpl_core.documents import Draft
 
 __all__ = [
     "INSIDE",
@@ -35,6 +34,7 @@ __all__ = [
     "OR_NULL",
     "OR_ZERO",
     "Limited",
+    "SchemaVersion",
     "contract_of",
     "document_of",
     "plain_values",
@@ -61,6 +61,10 @@ class Limited:
         return {**handler(source), **self._limits}
 
 
+#: Of documents that stand outside the envelope of an analysis.
+SchemaVersion = Annotated[str, Limited(pattern=r"^1\.[0-9]+$")]
+
+
 if not TYPE_CHECKING:  # for type checkers it is attrs' frozen
 
     @classmethod
@@ -70,11 +74,10 @@ if not TYPE_CHECKING:  # for type checkers it is attrs' frozen
     def record(cls: type | None = None, **options: Any) -> Any:
         """``frozen``, and known to pydantic by its declaration."""
 
-        def decorate(cls: type) -> type:
-            cls.__get_pydantic_core_schema__ = _core_schema
-            return frozen(cls, **options)
-
-        return decorate if cls is None else decorate(cls)
+        if cls is None:
+            return partial(record, **options)
+        cls.__get_pydantic_core_schema__ = _core_schema
+        return frozen(cls, **options)
 
 
 @cache
@@ -94,14 +97,15 @@ def contract_of(value: type[T]) -> type[T]:
 
 
 @cache
-def document_of(value: type[T], name: str) -> type[T]:
-    """The model ``name`` of a document: what the record says, in the envelope that all documents share."""
+def document_of(value: type[T], name: str, *, in_envelope: bool = True) -> type[T]:
+    """The model ``name`` of a document: what the record says, in the envelope of an analysis by default."""
     from pydantic import create_model
 
     from rpl_core.contracts.common import Document
 
     record: Any = value
-    model: Any = create_model(name, __base__=(contract_of(record), Document), __doc__=value.__doc__)
+    bases = (contract_of(record), Document) if in_envelope else (contract_of(record),)
+    model: Any = create_model(name, __base__=bases, __doc__=value.__doc__)
     return cast("type[T]", model)
 
 
@@ -131,37 +135,30 @@ def _default(field: Any) -> Any:
     return contract_of(kind).model_validate(default) if attrs.has(kind) else default
 
 
+_PLAIN = frozenset((str, int, bool, type(None)))
+
+
 def plain_values(value: Any) -> Any:
-    """Frozen values as contracts take them: drafts, tuples and mappings of plain values.
+    """Frozen values as contracts take them: fields by name, tuples and mappings of plain values.
 
     An infinite factor becomes null, but not an infinite figure (``Metric``): that one is a mistake, which the
     check of the document finds.
     """
     kind: Any = type(value)
-    if value is None or kind in (str, int, bool):
+    if kind in _PLAIN:
         return value
     if isinstance(value, float):
         return None if isinf(value) else value
     if isinstance(value, tuple):
         return tuple(map(plain_values, value))
-    if kind is Metric:
-        return _draft()({name: _without_enum(getattr(value, name)) for name in _names(Metric) or ()})
     names = _names(kind)
     if names is not None:
-        return _draft()({name: plain_values(getattr(value, name)) for name in names})
+        fields = {name: getattr(value, name) for name in names}
+        if kind is not Metric:
+            return {name: f if type(f) in _PLAIN else plain_values(f) for name, f in fields.items()}
+        return {name: f.value if isinstance(f, Enum) else f for name, f in fields.items()}
     if isinstance(value, Mapping):
         return {name: plain_values(item) for name, item in value.items()}
-    return _without_enum(value)
-
-
-@cache
-def _draft() -> type[Draft]:
-    from rpl_core.documents import Draft  # and with it numpy, which the options of commands must not load
-
-    return Draft
-
-
-def _without_enum(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, Literal
 
-from rpl_core.contracts.common import OriginName, Part
+from rpl_analysis.contracts.record import SchemaVersion, document_of, record
 
 
-class FasterKernelPart(Part):
+@record
+class FasterKernelPart:
     """``factor`` is null where the kernel was taken for free."""
 
     name: str
     factor: float | None
 
 
-class WhatIfAnswerPart(Part):
+@record
+class WhatIfAnswerPart:
     """``application_speedup`` is recorded / predicted, null if no time is left.
 
     ``application_gain_at_most_ns`` is the upper end where the order of streams is unknown, and the others the
@@ -28,7 +30,8 @@ class WhatIfAnswerPart(Part):
     application_gain_at_most_ns: int | None = None
 
 
-class WhatIfDocument(Part):
+@record(kw_only=True)
+class WhatIf:
     """``alone`` holds one answer per kernel where several were asked, ``together`` all of them at once.
 
     Predictions are modelled; ``origin`` is that of the recording. ``machine`` has the longest path among
@@ -36,8 +39,8 @@ class WhatIfDocument(Part):
     stream without API calls nothing tells which gaps the host needed for itself.
     """
 
-    schema_version: str = Field(pattern=r"^1\.[0-9]+$")
-    origin: OriginName
+    schema_version: SchemaVersion
+    origin: Literal["measured", "modelled", "synthetic"]
     run: int
     range: str | None = None  # --range: only what these ranges launched; null: all work
     machine: str
@@ -46,3 +49,16 @@ class WhatIfDocument(Part):
     alone: tuple[WhatIfAnswerPart, ...] = ()
     together: WhatIfAnswerPart
     at_most: bool = False
+
+
+if TYPE_CHECKING:
+    from rpl_core.contracts.common import Part
+
+    class WhatIfDocument(WhatIf, Part):
+        """The answer as a document."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "WhatIfDocument":
+        return document_of(WhatIf, name, in_envelope=False)
+    raise AttributeError(name)

@@ -15,7 +15,7 @@ from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.metric import Origin
 
 if TYPE_CHECKING:
-    from rpl_analysis.counters.model import KernelQuantities
+    from rpl_analysis.counters.quantities import KernelQuantities
 
 __all__ = ["CountersAnalyzer"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_analysis.counters.model import CounterSums, KernelCounters
+    from rpl_analysis.counters.quantities import CounterSums, KernelCounters
     from rpl_core.model.device import DeviceModel, Formula
 
 #: Device facts that a formula may name.

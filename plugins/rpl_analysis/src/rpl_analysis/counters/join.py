@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
-from rpl_analysis.counters.model import JoinedCounters, KernelCounters
 from rpl_analysis.counters.passes import JointRows, WaveCheck, number_dispatches, read_columns, wave_check_of
+from rpl_analysis.counters.quantities import JoinedCounters, KernelCounters
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.values import frozen
 
@@ -181,7 +181,10 @@ def _turns_joined(kernel: KernelCounters) -> KernelCounters:
     whole = [
         number
         for number in np.argsort(first).tolist()
-        if not any(_is_part(patterns[number], other) for other in patterns)
+        # A launch whose counters another one read too, and more, lost readings.
+        if not any(
+            (patterns[number] <= other).all() and (patterns[number] != other).any() for other in patterns
+        )
     ]
     if len(whole) < 2:
         return kernel
@@ -197,10 +200,6 @@ def _turns_joined(kernel: KernelCounters) -> KernelCounters:
     for name, place in group.items():
         columns[name][:shortest] = kernel.columns[name][launches[place][:shortest]]
     return KernelCounters(kernel.name, kernel.launches, columns, in_turns=True)
-
-
-def _is_part(pattern: NDArray[np.bool_], other: NDArray[np.bool_]) -> bool:
-    return bool((pattern <= other).all() and (pattern != other).any())
 
 
 def _split_by_kernel(columns: dict[str, NDArray[np.float64]], joint: JointRows) -> dict[str, KernelCounters]:

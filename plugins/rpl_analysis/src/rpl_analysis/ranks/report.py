@@ -19,8 +19,7 @@ from rpl_analysis.contracts.ranks import (
 )
 from rpl_analysis.critical_path.intervals import BusyTime, sum_busy_time
 from rpl_analysis.execution_graph.graph import WorkNodes, number_keys, work_nodes
-from rpl_analysis.interfaces import CollectiveRule, CollectiveWait
-from rpl_analysis.text.packaged_toml import packaged_rules
+from rpl_analysis.interfaces import CollectiveRule, CollectiveWait, packaged_rules
 from rpl_core.model.metric import Exactness
 from rpl_core.values import frozen
 

@@ -9,12 +9,14 @@ import attrs
 
 from rpl_analysis.architecture import architecture_of
 from rpl_analysis.contracts.roofline import (
+    ApplicationRooflineDoc,
     CeilingsPart,
     ComputeCeilingDoc,
     MemoryCeilingDoc,
     RooflineResult,
     RooflineStatus,
 )
+from rpl_analysis.counters.quantities import exactness_of_part, exactness_of_sum, is_open_above, low_or_middle
 from rpl_analysis.facts import INSTRUCTION_MIX, KERNEL_QUANTITIES, KERNEL_TIMES, ROOFLINE
 from rpl_analysis.options import FLOP_MODEL
 from rpl_analysis.text.names import shown_names
@@ -28,10 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rpl_analysis.contracts.roofline import KernelRooflineDoc
-    from rpl_analysis.counters.model import KernelQuantities
+    from rpl_analysis.counters.quantities import KernelQuantities
     from rpl_analysis.instruction_mix import KernelMix, NoMix
     from rpl_analysis.roofline.kernel import KernelFigures
-    from rpl_analysis.runtime.model import KernelTime
+    from rpl_analysis.runtime.timing import KernelTime
     from rpl_core.model.device import DeviceModel
 
 _HOW_TO_COLLECT = "rpl profile --roofline -- ./app"
@@ -52,7 +54,6 @@ class RooflineAnalyzer(Analyzer):
         if context.device is None or quantities is None:
             return AnalysisOutcome({ROOFLINE: _without_quantities(context)})
         # Imported for recordings with counters only: start-up is most of a small analysis.
-        from rpl_analysis.roofline.application import application_roofline
         from rpl_analysis.roofline.kernel import kernel_roofline
 
         times: Mapping[str, KernelTime] = context.facts[KERNEL_TIMES] or {}
@@ -313,4 +314,101 @@ def _above_bandwidth(kernels: Sequence[KernelRooflineDoc], device: DeviceModel) 
         Severity.INFO if fits else Severity.WARNING,
         cause=cause,
         count=len(kernels),
+    )
+
+
+# The whole application on the roofline: work and traffic of all kernels over their summed time.
+
+#: Name of the application's entry; no kernel symbol contains a space.
+APPLICATION = "all kernels"
+
+
+def application_roofline(
+    kernels: Sequence[KernelFigures],
+    device: DeviceModel,
+    requested_model: str,
+    placed: Sequence[KernelRooflineDoc],
+) -> ApplicationRooflineDoc | None:
+    """Sums over one run: figures per launch times launches per timing run, over the summed kernel time.
+
+    A kernel without counters makes the sums lower bounds. ``None`` when no kernel has a time. ``placed`` are
+    the same kernels on the roofline.
+    """
+    from rpl_analysis.roofline.kernel import KernelFigures, additive, kernel_roofline
+
+    timed = [kernel for kernel in kernels if kernel.launches and kernel.time_ns.value is not None]
+    if not timed:
+        return None
+    names = [name for name in additive(device.counter_map) if any(name in k.figures for k in timed)]
+    totals = {name: _total(name, timed) for name in names}
+    total_ns = sum(_spent(kernel) for kernel in timed)
+    counted = [kernel for kernel in timed if kernel.counter_launches]
+    figures = KernelFigures(
+        APPLICATION,
+        totals,
+        _total_time(timed, total_ns),
+        1.0,
+        sum(kernel.counter_launches for kernel in counted),
+    )
+    share = sum(_spent(kernel) for kernel in counted) / total_ns if total_ns else None
+    roofline = kernel_roofline(figures, device, requested_model)
+    by_name = {kernel.name: kernel for kernel in placed}
+    corrections = {name: _corrected(name, timed, by_name) for name in roofline.corrections}
+    roofline = attrs.evolve(roofline, corrections=corrections)
+    return ApplicationRooflineDoc(roofline, len(timed), len(counted), share)
+
+
+def _spent(kernel: KernelFigures) -> float:
+    return (kernel.time_ns.value or 0.0) * (kernel.launches or 0.0)
+
+
+def _total_time(timed: Sequence[KernelFigures], total_ns: float) -> Metric:
+    exactness = exactness_of_sum(kernel.time_ns.exactness for kernel in timed)
+    origin = Origin.weakest([k.time_ns.origin for k in timed if k.time_ns.origin is not None])
+    return Metric(total_ns, "ns", exactness, origin, formula="sum of kernel times of one run")
+
+
+def _total(name: str, timed: Sequence[KernelFigures]) -> Metric:
+    parts = [(k.figures[name], k.launches or 0.0) for k in timed if name in k.figures]
+    known = [(metric, launches) for metric, launches in parts if metric.value is not None]
+    missing = tuple(sorted({counter for metric, _ in parts for counter in metric.missing}))
+    unit = parts[0][0].unit
+    if not known:
+        return Metric.unknown(unit, parts[0][0].reason or "not recorded", missing)
+    exactness = exactness_of_sum(metric.exactness for metric, _ in known)
+    lacking = len(known) < len(timed)
+    if lacking:
+        exactness = exactness_of_part(exactness)
+    upper = sum((m.value or 0.0 if m.upper is None else m.upper) * n for m, n in known)
+    return Metric(
+        value=sum(low_or_middle(metric, exactness) * launches for metric, launches in known),
+        unit=unit,
+        exactness=exactness,
+        origin=Origin.weakest([m.origin for m, _ in known if m.origin is not None]),
+        formula=f"sum of {name} x launches over kernels",
+        counters=tuple(sorted({counter for metric, _ in known for counter in metric.counters})),
+        missing=missing,
+        upper=upper if exactness is Exactness.INTERVAL else None,
+        note=f"known for {len(known)} of {len(timed)} kernels" if lacking else None,
+        partial=exactness is Exactness.ESTIMATE and (lacking or is_open_above(*(m for m, _ in known))),
+    )
+
+
+def _corrected(
+    correction: str, timed: Sequence[KernelFigures], placed: Mapping[str, KernelRooflineDoc]
+) -> Metric:
+    """The sum of one correction; unknown with a kernel of which it is unknown."""
+    parts = [(placed[k.name].corrections[correction], k.launches or 0.0) for k in timed]
+    lacking = [
+        (k.name, metric.reason) for k, (metric, _) in zip(timed, parts, strict=True) if metric.value is None
+    ]
+    if lacking:
+        return Metric.unknown("FLOP", f"{lacking[0][0]}: {lacking[0][1]}")
+    origins = [metric.origin for metric, _ in parts if metric.origin is not None]
+    return Metric(
+        value=sum((metric.value or 0.0) * launches for metric, launches in parts),
+        unit="FLOP",
+        exactness=Exactness.ESTIMATE,
+        origin=Origin.weakest(origins) if origins else None,
+        formula=f"sum of {correction} x launches over kernels",
     )

@@ -19,7 +19,7 @@ from rpl_analysis.contracts.roofline import (
     RoofPart,
     TypeWorkPart,
 )
-from rpl_analysis.counters.metric_arithmetic import (
+from rpl_analysis.counters.quantities import (
     exactness_of_part,
     exactness_of_sum,
     is_open_above,
@@ -441,7 +441,8 @@ def kernel_roofline(kernel: KernelFigures, device: DeviceModel, requested_model:
     flops = selected_flops(models)
     counter_map = device.counter_map
     moved, source = _bytes(figures, counter_map.memory_bytes)
-    work, traffic = _name(models.selected), source or counter_map.memory_bytes[0]
+    work = "flops_valu_width" if models.selected == "valu_width" else "flops"
+    traffic = source or counter_map.memory_bytes[0]
     types = work_by_type(figures, time_ns, typed_work(counter_map))
     rates = Rates(
         models,
@@ -478,17 +479,15 @@ def kernel_roofline(kernel: KernelFigures, device: DeviceModel, requested_model:
         bound=bound,
         bound_reason=reason,
         position=nearer.position,
-        types=tuple(work for work in types if not _is_nothing(work.operations)),
+        types=tuple(
+            t for t in types if t.operations.value != 0 or t.operations.exactness is not Exactness.EXACT
+        ),
         levels=levels,
         caches={name: figures[name] for name in CACHES if name in figures},
         exceeds_ceiling=exceeded_ceilings(rates, levels, device),
         corrections=flop_corrections(figures, kernel.mix, device),
         active_lane_share=_active_lane_share(rates, figures, device, (spec, measured)),
     )
-
-
-def _is_nothing(operations: Metric) -> bool:
-    return operations.value == 0 and operations.exactness is Exactness.EXACT
 
 
 def _active_lane_share(
@@ -510,10 +509,6 @@ def _active_lane_share(
     origin = next((roof.origin for roof in roofs if roof.peak_gbps is not None), roofs[-1].origin)
     assert origin is not None  # only documents of other versions lack it
     return roof_of(attrs.evolve(rates, types=types), device, origin).compute_share
-
-
-def _name(model: str | None) -> str:
-    return "flops_valu_width" if model == "valu_width" else "flops"
 
 
 def _bytes(figures: Mapping[str, Metric], sources: Sequence[str]) -> tuple[Metric, str | None]:

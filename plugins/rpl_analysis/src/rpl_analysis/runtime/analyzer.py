@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +12,11 @@ import numpy as np
 from rpl_analysis.contracts.profile import StabilityClass
 from rpl_analysis.facts import APPLICATION_TIME, KERNEL_TIMES
 from rpl_analysis.options import STRICT
-from rpl_analysis.runtime.model import ApplicationTime, KernelResources, KernelTime, stability_of
 from rpl_analysis.runtime.timing import (
+    ApplicationTime,
     DurationGroups,
+    KernelResources,
+    KernelTime,
     RepresentativeShape,
     TimedRun,
     TimeSource,
@@ -24,6 +26,7 @@ from rpl_analysis.runtime.timing import (
     group_sums,
     number_names,
     representative_shapes,
+    stability_of,
     usable_rows,
 )
 from rpl_analysis.text.figures import duration_ns
@@ -287,7 +290,9 @@ def timing_diagnostics(
 
 def _damaged(source: TimeSource) -> list[Diagnostic]:
     # A reader that counted them already has named the file as well.
-    unreported = [run.trace for run in source.runs if not _names_damage(run.trace.diagnostics)]
+    unreported = [
+        run.trace for run in source.runs if not any(d.code in _DAMAGE for d in run.trace.diagnostics)
+    ]
     times = [(trace.dispatches.begin_ns, trace.dispatches.end_ns) for trace in unreported]
     zero = sum(int(np.count_nonzero(end == begin)) for begin, end in times)
     negative = sum(int(np.count_nonzero(end < begin)) for begin, end in times)
@@ -312,10 +317,6 @@ def _damaged(source: TimeSource) -> list[Diagnostic]:
             )
         )
     return diagnostics
-
-
-def _names_damage(diagnostics: Iterable[Diagnostic]) -> bool:
-    return any(d.code in _DAMAGE for d in diagnostics)
 
 
 def _outliers(times: Mapping[str, KernelTime]) -> list[Diagnostic]:

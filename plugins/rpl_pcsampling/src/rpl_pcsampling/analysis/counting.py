@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_analysis.counters.model import KernelQuantities
+    from rpl_analysis.counters.quantities import KernelQuantities
     from rpl_core.model.recording import Recording
     from rpl_core.model.trace import Float64Column, Int64Column
 

@@ -73,7 +73,7 @@ def plan_passes(
     passes: list[list[str]] = []
     loads: list[Counter[str]] = []
     for unit in units:
-        load = Counter(_slot(counter, counter_map) for counter in unit)
+        load = Counter(block_of(counter, counter_map) or "" for counter in unit)
         overfull = _overfull(load, counter_map)
         if overfull is not None:
             refused.extend(RefusedCounter(counter, overfull) for counter in unit)
@@ -106,10 +106,6 @@ def _units(wanted: Sequence[str], counter_map: CounterMap) -> list[tuple[str, ..
 
 def _base(counter: str) -> str:
     return counter.removesuffix("_sum")
-
-
-def _slot(counter: str, counter_map: CounterMap) -> str:
-    return block_of(counter, counter_map) or ""
 
 
 def _limit(block: str, counter_map: CounterMap) -> int:
@@ -325,8 +321,7 @@ def _has_second_line(path: Path) -> bool | None:
 
 
 def _has_row(path: Path, table: str) -> bool | None:
-    from rpl_rocprofv3.database import open_database
-    from rpl_rocprofv3.readers.sqlite.tables import Tables
+    from rpl_rocprofv3.database import Tables, open_database
 
     try:
         with open_database(path) as database:

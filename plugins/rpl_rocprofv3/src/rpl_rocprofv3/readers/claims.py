@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import BadDataError
 from rpl_core.interfaces.reader import InputSet
 from rpl_core.values import frozen
-from rpl_rocprofv3.database import open_database
+from rpl_rocprofv3.database import SQLITE_MAGIC, Tables, open_database, quoted
 from rpl_rocprofv3.readers.gzip_limits import unpacked_head
-from rpl_rocprofv3.readers.sqlite.tables import SQLITE_MAGIC, Tables, quoted
 
 if TYPE_CHECKING:
     import sqlite3

@@ -12,6 +12,7 @@ import numpy as np
 
 from rpl_core.model.trace import NO_HANDLE, NOT_RECORDED, Agent, HostRange, Kernel, Process, TraceSource
 from rpl_core.values import frozen
+from rpl_rocprofv3.database import Tables
 from rpl_rocprofv3.readers.columns import (
     Geometry,
     display_name,
@@ -22,7 +23,6 @@ from rpl_rocprofv3.readers.columns import (
     taken,
 )
 from rpl_rocprofv3.readers.sqlite.pages import read_integers
-from rpl_rocprofv3.readers.sqlite.tables import Tables
 from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
 from rpl_rocprofv3.readers.trace.tables import (
     CopyRows,

@@ -509,7 +509,8 @@ class _WorkloadTable:
 
     def dispatch_of_row(self) -> Int32Column:
         """For each row of a long table the number of its dispatch."""
-        key = _pair(self.columns.integer("GPU_ID"), self.columns.integer("Dispatch_ID"))
+        # GPU ids are KFD numbers below 2**20; a dispatch id beyond 2**42 is no count of dispatches.
+        key = (self.columns.integer("GPU_ID") << 42) ^ self.columns.integer("Dispatch_ID")
         return positions(key, key[self.rows])
 
     def parts(self, counter_names: tuple[str, ...], source: TraceSource) -> TraceParts:
@@ -529,8 +530,3 @@ class _WorkloadTable:
             queue_id=absent,
             counter_names=counter_names,
         )
-
-
-def _pair(gpu: Int64Column, dispatch: Int64Column) -> Int64Column:
-    # GPU ids are KFD numbers below 2**20; a dispatch id beyond 2**42 is no count of dispatches.
-    return (gpu << 42) ^ dispatch

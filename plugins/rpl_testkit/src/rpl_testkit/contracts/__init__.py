@@ -6,11 +6,16 @@ runs nothing"), not whether the contribution is any good.
 
 from __future__ import annotations
 
-from rpl_testkit.contracts.analysis import assert_analyzer, assert_doctor_check, assert_renderer, assert_rule
-from rpl_testkit.contracts.optimizer import (
+from rpl_testkit.contracts.checks import (
+    ContractViolation,
+    assert_analyzer,
+    assert_contribution,
+    assert_doctor_check,
     assert_equivalence_check,
     assert_metric,
     assert_proposer,
+    assert_renderer,
+    assert_rule,
     assert_transformation,
 )
 from rpl_testkit.contracts.recording import (
@@ -19,7 +24,6 @@ from rpl_testkit.contracts.recording import (
     assert_device_model,
     assert_reader,
 )
-from rpl_testkit.contracts.violation import ContractViolation, assert_contribution
 
 __all__ = [
     "ContractViolation",

@@ -15,7 +15,7 @@ import attrs
 from rpl_analysis.roofline.kernel import typed_work
 from rpl_core.errors import BadDataError, MissingError
 from rpl_core.model.device import Architecture, CounterMap, DeviceModel, Formula, OccupancyLimits, Quantity
-from rpl_testkit.contracts.violation import (
+from rpl_testkit.contracts.checks import (
     ContractViolation,
     demand,
     demand_kind,

@@ -3,7 +3,7 @@
 It runs the application for real, invents what a GPU would have done (`scenario`), and writes the files,
 names, messages and exit states of the profiler. Everything it writes is stamped synthetic. Environment:
 `RPL_STANDIN_ROCM` (emulated release), `RPL_STANDIN_SCENARIO` (JSON or Python file), `RPL_STANDIN_SEED`,
-`RPL_STANDIN_STATE` (counter file), `RPL_STANDIN_MISBEHAVE` (see `application_run`),
+`RPL_STANDIN_STATE` (counter file), `RPL_STANDIN_MISBEHAVE` (see `main`),
 `RPL_STANDIN_TIMING_MODEL` (JSON file with declared times, noise and drift, see `scenario`). `ready` keeps it
 started for tests that need many runs.
 """

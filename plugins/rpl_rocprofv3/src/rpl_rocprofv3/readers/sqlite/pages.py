@@ -18,9 +18,9 @@ import numpy as np
 
 from rpl_core.model.trace import NOT_RECORDED
 from rpl_core.values import frozen
+from rpl_rocprofv3.database import quoted, read_header
 from rpl_rocprofv3.readers.columns import group_keys, is_constant, mixed_key
 from rpl_rocprofv3.readers.sqlite.records import PageFile, Records, UnsupportedLayoutError
-from rpl_rocprofv3.readers.sqlite.tables import quoted, read_header
 
 if TYPE_CHECKING:
     import sqlite3
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import Float64Column, Int32Column, Int64Column
-    from rpl_rocprofv3.database import Database
+    from rpl_rocprofv3.database import Database, Table
     from rpl_rocprofv3.readers.columns import IntegerColumn
-    from rpl_rocprofv3.readers.sqlite.tables import Table
 
     Bytes = NDArray[np.uint8]
 
@@ -355,7 +354,8 @@ def _by_sql(database: Database, table: Table, names: Sequence[str]) -> dict[str,
 def _by_pages(database: Database, table: str, names: Sequence[str]) -> dict[str, ArgumentTexts]:
     layout = table_layout(database.connection, table)
     event, name_place, value = (layout.places[column] for column in _COLUMNS)
-    if not event < name_place < value or not _is_utf8(database):
+    encoding = database.connection.execute("PRAGMA encoding").fetchone()
+    if not event < name_place < value or encoding != ("UTF-8",):
         raise UnsupportedLayoutError
     found = {name: _Collected() for name in names}
     with open_pages(database) as (pages, usable_bytes):
@@ -374,10 +374,6 @@ def _by_pages(database: Database, table: str, names: Sequence[str]) -> dict[str,
                 rows = np.flatnonzero(_equal(called, types, name))
                 collected.add(ids[rows], length.take(rows), words.take(rows, axis=0))
     return {name: collected.finished() for name, collected in found.items()}
-
-
-def _is_utf8(database: Database) -> bool:
-    return bool(database.connection.execute("PRAGMA encoding").fetchone() == ("UTF-8",))
 
 
 def _text_type(text: str) -> int:

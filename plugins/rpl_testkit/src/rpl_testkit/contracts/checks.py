@@ -1,24 +1,231 @@
-"""Contracts of what the optimizer asks: transformations, proposers, equivalence checks, metrics."""
+"""Contract checks of all kinds but recordings and devices, and what every check shares."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rpl_core.interfaces.options import Options
+from rpl_core.plugins.catalog import KINDS, ContributionKind
 from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer
 from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource, Transformation
 from rpl_optimize.transform import apply_edits
-from rpl_testkit.contracts.violation import ContractViolation, demand, demand_kind, no_side_effects
 
 if TYPE_CHECKING:
+    from rpl_analysis.interfaces import Rule
+    from rpl_core.interfaces.analyzer import AnalysisContext, Analyzer
+    from rpl_core.interfaces.doctor import DoctorCheck
+    from rpl_core.interfaces.renderer import Renderer, RenderRequest
     from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceRequest
     from rpl_optimize.interfaces.metric import Metric
 
     Method = Callable[[KernelSource], tuple[EditCandidate, ...]]
+
+# How a contract check fails, and what all checks share: demands, equal results, and no side effects.
+
+
+class ContractViolation(AssertionError):  # noqa: N818 - it is an assertion about someone's code
+    """A contribution breaks a rule of its kind; the message names contribution and rule."""
+
+
+def demand(holds: bool, subject: str, rule: str) -> None:
+    """Raise ``ContractViolation`` unless ``holds``."""
+    if not holds:
+        raise ContractViolation(f"{subject}: {rule}")
+
+
+def assert_contribution(hook: str, item: Any) -> None:
+    """What the host checks of everything that ``hook`` returns, whichever distribution owns the hook."""
+    demand_kind(hook, item)
+
+
+def _kinds() -> Iterator[ContributionKind[Any]]:
+    yield from KINDS
+    for entry in metadata.entry_points(group="rpl.hookspecs"):
+        yield from entry.load().KINDS
+
+
+def demand_kind(hook: str, item: Any) -> str:
+    """As ``assert_contribution``; returns "Kind name" for messages."""
+    kind = next((kind for kind in _kinds() if kind.hook == hook), None)
+    if kind is None:
+        raise ContractViolation(f"{hook}: no installed distribution has this hook")
+    violation = kind.violation(item)
+    demand(violation is None, kind.title, violation or "")
+    for attribute in kind.required_text:
+        text = getattr(item, attribute)
+        demand(
+            bool(text.strip()) and text.isprintable(),
+            f"{kind.title} {kind.identity_of(item)}",
+            f"{attribute} must be one non-empty line, found {text!r}",
+        )
+    return f"{kind.title} {kind.identity_of(item)}"
+
+
+def demand_positive(value: float, subject: str, what: str) -> None:
+    """A finite number above zero."""
+    finite = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    demand(finite and value > 0, subject, f"{what} must be a number above 0, found {value!r}")
+
+
+def demand_reason_or_none(value: object, subject: str) -> None:
+    """What ``missing()`` may return."""
+    demand(
+        value is None or (isinstance(value, str) and bool(value.strip())),
+        subject,
+        f"missing() must return None or a sentence, found {value!r}",
+    )
+
+
+# Equality of results that may hold numpy arrays and attrs objects, for determinism checks.
+
+
+def same_value(left: Any, right: Any) -> bool:
+    """Whether two results are equal, element by element."""
+    if type(left) is not type(right):
+        return False
+    if hasattr(left, "dtype") and hasattr(left, "tobytes"):
+        return bool(
+            left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
+        )
+    if isinstance(left, Mapping):
+        return list(left) == list(right) and all(same_value(left[key], right[key]) for key in left)
+    if isinstance(left, (list, tuple)):
+        return len(left) == len(right) and all(map(same_value, left, right))
+    fields = getattr(type(left), "__attrs_attrs__", None)
+    if fields is not None:
+        return all(same_value(getattr(left, f.name), getattr(right, f.name)) for f in fields)
+    return bool(left == right)
+
+
+# Catch what a pure function must not do: open files, start programs, use the network.
+#
+# Python reports such deeds as audit events (PEP 578), whichever library commits them. An audit hook can't
+# be removed again, so there is one, and it looks only while a check is watching.
+
+_DEEDS = {
+    "open": "opens a file",
+    "os.exec": "runs a program",
+    "os.fork": "runs a program",
+    "os.posix_spawn": "runs a program",
+    "os.system": "runs a program",
+    "socket.__new__": "uses the network",
+    "subprocess.Popen": "runs a program",
+}
+#: Whom the check watches, by thread.
+_watched: dict[int, str] = {}
+
+
+@contextmanager
+def no_side_effects(subject: str) -> Iterator[None]:
+    """Opening a file, starting a program or opening a socket raises ``ContractViolation``."""
+    _install()
+    thread = threading.get_ident()
+    _watched[thread] = subject
+    try:
+        yield
+    finally:
+        del _watched[thread]
+
+
+@cache
+def _install() -> None:
+    sys.addaudithook(_notice)
+
+
+def _notice(event: str, arguments: tuple[object, ...]) -> None:
+    subject = _watched.get(threading.get_ident()) if event in _DEEDS else None
+    if subject is not None:
+        what = f" ({arguments[0]!r})" if arguments else ""
+        raise ContractViolation(
+            f"{subject}: it {_DEEDS[event]}{what}, but its answer may depend on its input only"
+        )
+
+
+# Contracts of what analyses and shows: analyzers, classifier rules, renderers, doctor checks.
+
+
+def assert_analyzer(analyzer: Analyzer, context: AnalysisContext) -> None:
+    """Run ``analyzer`` twice on ``context``, which must hold the facts that it requires."""
+    from rpl_core.interfaces.analyzer import AnalysisOutcome
+
+    subject = demand_kind("rpl_analyzers", analyzer)
+    demand(bool(analyzer.provides), subject, "provides nothing")
+    demand(not analyzer.provides & analyzer.requires, subject, "requires what it provides")
+    lacking = sorted(fact.name for fact in analyzer.requires if fact not in context.facts)
+    demand(not lacking, subject, f"the test's context lacks the required facts {lacking}")
+    analyzer.analyze(context)  # imports what it needs before files are forbidden
+    with no_side_effects(subject):
+        first = analyzer.analyze(context)
+        second = analyzer.analyze(context)
+    demand(isinstance(first, AnalysisOutcome), subject, "analyze() returns an AnalysisOutcome")
+    promised, given = set(analyzer.provides), set(first.facts)
+    names = [sorted(fact.name for fact in facts) for facts in (promised, given)]
+    demand(given == promised, subject, f"provides {names[0]} but returned {names[1]}")
+    for fact, value in first.facts.items():
+        problem = fact.violation(value)
+        demand(problem is None, subject, problem or "")
+    demand(same_value(first, second), subject, "the same recording gives two different results")
+
+
+def assert_rule(rule: Rule) -> None:
+    """Check one rule."""
+    from rpl_analysis.interfaces import Comparison
+
+    subject = demand_kind("rpl_classifier_rules", rule)
+    for condition in rule.conditions:
+        what = f"condition on {condition.quantity!r}"
+        demand(condition.quantity.isidentifier(), subject, f"{what} names no quantity")
+        demand(isinstance(condition.comparison, Comparison), subject, f"{what} has no Comparison")
+        demand(math.isfinite(condition.threshold), subject, f"{what} has no finite threshold")
+        demand(bool(condition.source.strip()), subject, f"{what} must cite its source or say 'chosen'")
+
+
+# The contracts of what people read: the text of a renderer, and what a doctor check found.
+
+#: Generous for loaded test machines; the interface asks for a second or two.
+_LIMIT_S = 20.0
+
+
+def assert_renderer(renderer: Renderer, request: RenderRequest) -> None:
+    """Check the output for ``request``; put hostile kernel names into its documents."""
+    subject = demand_kind("rpl_renderers", renderer)
+    demand(renderer.suffix.startswith("."), subject, "suffix begins with a dot")
+    text = renderer.render(request)
+    demand(isinstance(text, str), subject, "render() returns text")
+    demand(bool(text.strip()), subject, "the output is empty")
+    demand("\x1b" not in text, subject, "a name in the documents reached the output as a terminal escape")
+    demand(renderer.render(request) == text, subject, "the same documents give two different outputs")
+
+
+def assert_doctor_check(check: DoctorCheck) -> None:
+    """Run the check once."""
+    from rpl_core.interfaces.doctor import DoctorReport, DoctorStatus
+
+    subject = demand_kind("rpl_doctor_checks", check)
+    begin = time.monotonic()
+    report = check.check()
+    seconds = time.monotonic() - begin
+    demand(isinstance(report, DoctorReport), subject, "check() returns a DoctorReport")
+    demand(isinstance(report.status, DoctorStatus), subject, "status is a DoctorStatus")
+    demand(bool(report.fact.strip()), subject, "the report states a fact")
+    healthy = report.status is DoctorStatus.OK
+    demand(healthy or bool((report.remedy or "").strip()), subject, "what is not ok needs a remedy")
+    demand(healthy or bool(report.needed_for.strip()), subject, "what is not ok says what it is needed for")
+    demand(seconds < _LIMIT_S, subject, f"it took {seconds:.0f} s")
+
+
+# Contracts of what the optimizer asks: transformations, proposers, equivalence checks, metrics.
 
 
 def check_candidate(candidate: EditCandidate, source: KernelSource, subject: str) -> None:
