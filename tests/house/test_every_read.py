@@ -68,7 +68,7 @@ OPENINGS = {
     "plugins/rpl_att/src/rpl_att/reading/folder.py:recorded_architecture": "_MOST_TABLE_BYTES",
     "plugins/rpl_att/src/rpl_att/reading/folder.py:read_source": "_MAX_SOURCE_BYTES",
     "plugins/rpl_autotune/src/rpl_autotune/cache.py:Cache._append": OWN,
-    "plugins/rpl_autotune/src/rpl_autotune/cli/autotune_call.py:_measured": OWN,
+    "plugins/rpl_autotune/src/rpl_autotune/cli.py:_measured": OWN,
     "plugins/rpl_autotune/src/rpl_autotune/evaluation/run_job.py:file_lock": OWN,
     "plugins/rpl_autotune/src/rpl_autotune/source_tuning.py:_tried": OWN,
     "rpl_core/executors/worker.py:main": OWN,

@@ -174,16 +174,20 @@ def _require_known(session: Session, call: Call, source: Path | None, command: t
         find_source(command, source=source)
     proposers = session.host.catalog.of(PROPOSERS)
     chosen = proposers.get(call.proposer)  # says which there are
-    asked = option_values(session, call.command, call.flags)
-    for one in (contribution.value for contribution in proposers.contributions):
-        deaf = not chosen.asks_others and one.name != chosen.name
-        for option in one.asked_by if deaf else ():
-            if asked[option] != option.default:
-                raise UsageError(
-                    f"--{option.name} asks for the proposer {one.name}, "
-                    f"and --proposer {chosen.name} asks no other",
-                    next_step=f"leave out --proposer or --{option.name}",
-                )
+    values = option_values(session, call.command, call.flags)
+    for proposer in (contribution.value for contribution in proposers.contributions):
+        given = [option for option in proposer.asked_by if values[option] != option.default]
+        if given and not chosen.asks_others and proposer.name != chosen.name:
+            raise UsageError(
+                f"--{given[0].name} asks for the proposer {proposer.name}, "
+                f"and --proposer {chosen.name} asks no other",
+                next_step=f"leave out --proposer or --{given[0].name}",
+            )
+        if proposer.asked_by and not given and proposer.name == chosen.name:
+            raise UsageError(
+                f"--proposer {chosen.name} proposes nothing without --{chosen.asked_by[0].name}",
+                next_step=f"add --{chosen.asked_by[0].name}, or leave out --proposer",
+            )
     chosen_metric(session, call.settings(session))
 
 
