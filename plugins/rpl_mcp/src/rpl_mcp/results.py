@@ -20,19 +20,17 @@ from rpl_compare.contract import CompareDocument
 from rpl_core.contracts.common import OriginName, Part
 from rpl_core.errors import BadDataError
 from rpl_core.text import encodable, printable
-from rpl_optimize.contracts.ledger import (
+from rpl_optimize.contracts import (
     BaselineProfiledData,
-    FinishedData,
-    ProposedData,
-    TargetChosenData,
-    WrittenData,
-)
-from rpl_optimize.contracts.optimize import (
     BuildPart,
     EvidencePart,
+    FinishedData,
     GuardPart,
     JudgementPart,
     OptimizeDocument,
+    ProposedData,
+    TargetChosenData,
+    WrittenData,
 )
 
 AnyPart = TypeVar("AnyPart", bound=BaseModel)

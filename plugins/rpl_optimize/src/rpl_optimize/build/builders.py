@@ -17,7 +17,7 @@ from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.text import encodable, masked_words
 from rpl_core.values import frozen
 from rpl_optimize.build.host_code import HOST_CODE
-from rpl_optimize.contracts.optimize import BuildPart
+from rpl_optimize.contracts import BuildPart
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure, BuildRequest, BuildSystem
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.measurement.gains import padded

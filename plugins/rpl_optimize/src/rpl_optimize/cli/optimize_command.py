@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     import click
 
     from rpl_core.cli.output import Output
-    from rpl_optimize.contracts.optimize import CandidatePart, OptimizeDocument
+    from rpl_optimize.contracts import CandidatePart, OptimizeDocument
     from rpl_optimize.ledger.lines import Ledger
-    from rpl_optimize.loop.request import OptimizeRequest, StageName, Tools
+    from rpl_optimize.loop.session import OptimizeRequest, StageName, Tools
     from rpl_optimize.loop.state import Resumed
 
 _EXIT_CODES = {

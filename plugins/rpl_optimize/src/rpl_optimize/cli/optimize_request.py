@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.options import Options
     from rpl_core.model.recording import Recording
     from rpl_core.plugins.host import Contribution
-    from rpl_optimize.contracts.optimize import PolicyPart
+    from rpl_optimize.contracts import PolicyPart
     from rpl_optimize.interfaces.metric import Metric
-    from rpl_optimize.loop.request import OptimizeRequest, Tools
+    from rpl_optimize.loop.session import OptimizeRequest, Tools
 
 # One call of ``rpl optimize``: what a session remembers of it, and what ``--resume`` takes from there.
 
@@ -241,7 +241,7 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
     from rpl_optimize.equivalence.outputs import read_outputs
     from rpl_optimize.interfaces.builder import BuildRequest
     from rpl_optimize.interfaces.equivalence import EquivalenceOptions
-    from rpl_optimize.loop.request import Limits, OptimizeRequest
+    from rpl_optimize.loop.session import Limits, OptimizeRequest
     from rpl_optimize.projects.find_source import find_source
 
     given = call.settings(session)
@@ -380,7 +380,7 @@ def _architecture(session: Session, given: OptimizeSettings) -> str | None:
 
 def _policy(given: OptimizeSettings) -> PolicyPart:
     from rpl_measure.comparable import SYNTHETIC_VARIABLE
-    from rpl_optimize.contracts.optimize import PolicyPart
+    from rpl_optimize.contracts import PolicyPart
 
     return PolicyPart(
         allow_unverified=given.allow_unverified,
@@ -399,7 +399,7 @@ def optimize_tools(session: Session, call: Call, request: OptimizeRequest, step:
     from rpl_core.profiling import choose_collector
     from rpl_optimize.build.builders import choose_builder
     from rpl_optimize.equivalence.stage import EquivalenceStage
-    from rpl_optimize.loop.request import Tools
+    from rpl_optimize.loop.session import Tools
     from rpl_optimize.transform import installed
 
     catalog = session.host.catalog

@@ -25,7 +25,7 @@ from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
 from rpl_core.files import storage_error
 from rpl_core.text import encodable
 from rpl_core.values import frozen
-from rpl_optimize.contracts import ledger as data
+from rpl_optimize import contracts as data
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -25,7 +25,7 @@ from rpl_optimize.build.systems import (
     given_words,
     is_header,
 )
-from rpl_optimize.contracts.optimize import GuardPart
+from rpl_optimize.contracts import GuardPart
 from rpl_optimize.interfaces.builder import BuildRequest, Compilation
 from rpl_optimize.interfaces.declared_change import DeclaredChange, TunedConstants
 from rpl_optimize.interfaces.transformation import GuardVerdict

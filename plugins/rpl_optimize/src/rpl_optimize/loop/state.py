@@ -13,23 +13,27 @@ from rpl_core.errors import BadDataError
 from rpl_core.files import make_directory
 from rpl_core.text import encodable
 from rpl_core.values import frozen
-from rpl_optimize.contracts.ledger import (
+from rpl_optimize.contracts import (
     AcceptedData,
     BaselineProfiledData,
+    CandidatePart,
+    EvidencePart,
     FinishedData,
+    GuardPart,
     JudgedData,
+    JudgementPart,
     PlannedData,
+    PolicyPart,
     ProposedData,
     RetunedName,
     RolledBackData,
     SessionStartedData,
     WrittenData,
 )
-from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, GuardPart, JudgementPart, PolicyPart
 from rpl_optimize.interfaces.proposer import Attempt
 from rpl_optimize.interfaces.transformation import Edit, EditCandidate
 from rpl_optimize.ledger.lines import CONTRACTS, LedgerEntry, LedgerEvent, read_ledger
-from rpl_optimize.ledger.recorded_evidence import Begun, RecordedEvidence
+from rpl_optimize.ledger.session_files import Begun, RecordedEvidence
 from rpl_optimize.ledger.verify import verify_ledger
 from rpl_optimize.loop.accept import digest
 from rpl_optimize.loop.baseline import Target, gains_of_fresh, measured_facts
@@ -39,7 +43,7 @@ from rpl_optimize.session_layout import LEDGER, ORIGINAL, candidate_name, fresh
 from rpl_optimize.transform import read_source
 
 if TYPE_CHECKING:
-    from rpl_optimize.loop.request import OptimizeRequest
+    from rpl_optimize.loop.session import OptimizeRequest
 
 
 @attrs.define

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rpl_measure.sequential import AcceptRule
-    from rpl_optimize.contracts.optimize import MeasurementPart
+    from rpl_optimize.contracts import MeasurementPart
     from rpl_optimize.measurement.measure import CandidateMeasurement, MeasureTools
     from rpl_selftest.bench import Bench
 
@@ -117,7 +117,7 @@ def _rule(bench: Bench) -> AcceptRule:
 
 
 def _rule_of(bench: Bench) -> AcceptRule:
-    from rpl_optimize.loop.request import Limits
+    from rpl_optimize.loop.session import Limits
     from rpl_optimize.measurement.gains import rule_for
 
     words = ("profile", "--runs", _BASELINE_RUNS, "--json", "-o", bench.folder / "baseline")
@@ -176,7 +176,7 @@ def _is_accepted(
     """Whether nothing speaks against it, in the pairs that decide and in the fresh ones."""
     import attrs
 
-    from rpl_optimize.contracts.optimize import PolicyPart
+    from rpl_optimize.contracts import PolicyPart
     from rpl_optimize.measurement.gains import fresh_pairs
     from rpl_optimize.measurement.measure import remeasure
     from rpl_optimize.measurement.verdict import find_against, find_against_fresh
