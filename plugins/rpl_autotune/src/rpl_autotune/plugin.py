@@ -19,8 +19,7 @@ RPL_API = 2
 
 @hookimpl
 def rpl_strategies() -> tuple[Strategy, ...]:
-    from rpl_autotune.strategies.optuna_sampler import OptunaStrategy
-    from rpl_autotune.strategies.regression import RegressionStrategy
+    from rpl_autotune.strategies import OptunaStrategy, RegressionStrategy
 
     return (RegressionStrategy(), OptunaStrategy())
 

@@ -23,7 +23,7 @@ from rpl_autotune.interfaces.space import SearchSpace
 from rpl_autotune.options import SearchOptions
 from rpl_autotune.search.outcome import autotune_document, measure_finally
 from rpl_autotune.search.tuning import JobWorkers, Tuning, TuningRequest, TuningTools
-from rpl_autotune.strategies.regression import RegressionStrategy
+from rpl_autotune.strategies import RegressionStrategy
 from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Workers
 
 SIZE, RUNS = 6, 3

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rpl_core.cli.output import Output
     from rpl_core.cli.session import Session
     from rpl_selftest.bench import Bench
-    from rpl_selftest.contract import SelftestDocument
+    from rpl_selftest.check import SelftestDocument
 
 _FILE = click.Path(path_type=Path)
 #: Of the whole, and of one command.

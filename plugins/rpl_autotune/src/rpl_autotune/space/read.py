@@ -237,16 +237,16 @@ def _listed(description: SpaceDescription, where: str) -> tuple[tuple[str, ...],
         raise _too_many(where)
     constraints = _constraints(description, parameters)
     rows = (tuple(configuration[name] for name in parameters) for configuration in configurations)
-    kept = [row for row in rows if _holds(constraints, dict(zip(parameters, row, strict=True)))]
-    return parameters, list(dict.fromkeys(kept))
+    allowed = []
+    for row in dict.fromkeys(rows):
+        values = dict(zip(parameters, row, strict=True))
+        if all(constraint.value(values) for constraint in constraints):
+            allowed.append(row)
+    return parameters, allowed
 
 
 def _constraints(description: SpaceDescription, parameters: Sequence[str]) -> list[Expression]:
     return [parse_expression(text, frozenset(parameters)) for text in description.constraints]
-
-
-def _holds(constraints: Sequence[Expression], values: Mapping[str, Value]) -> bool:
-    return all(constraint.value(values) for constraint in constraints)
 
 
 def _enumerated(description: SpaceDescription, where: str) -> tuple[tuple[str, ...], list[Configuration]]:

@@ -84,7 +84,7 @@ def measure_ceilings(
     from rpl_optimize.ceilings.measured import Sizes, benchmarks_for, keep, rates_of
 
     session = session_of(context)
-    device = _named(session, session.setting("device", name))
+    device = _installed_device(session, session.setting("device", name))
     units = _PER_COMPUTE_UNIT * (device.compute_units or 1)
     sizes = Sizes(workgroups or units, iterations, mebibytes, launches)
     wanted = benchmarks_for(device)
@@ -110,7 +110,7 @@ def measure_ceilings(
         session.output.note(f"kept in {path}; `rpl ceilings --device {device.name}` lists them")
 
 
-def _named(session: Session, name: str | None) -> DeviceModel:
+def _installed_device(session: Session, name: str | None) -> DeviceModel:
     from rpl_core.errors import MissingError, UsageError
     from rpl_core.pipeline import AnalysisRequest, recorded_device
 

@@ -68,7 +68,7 @@ def run_optimize(
     call = Call(words, flags, proposer, suffix, proposer_options or {}, f"rpl {context.command.name}")
     settings = call.settings(session)
     _require_one_to_ask(settings)
-    with keeping(_kept(session)), _progress(session, settings) as show:
+    with keeping(_kept_variables(session)), _progress(session, settings) as show:
         watched = settings.debug or settings.step_by_step or (settings.auto_approve and sys.stderr.isatty())
         step = Steps(show, every_run=watched)
         if settings.resume is not None:
@@ -82,11 +82,11 @@ def run_optimize(
     return int(_EXIT_CODES[document.verdict or "rejected"])
 
 
-def _kept(session: Session) -> tuple[str, ...]:
+def _kept_variables(session: Session) -> tuple[str, ...]:
     told = session.host.relay.config.get(KEEP_VARIABLES.name)
-    return (
-        () if told is None else parsed(names, told, f"file {session.configuration.file}", KEEP_VARIABLES.name)
-    )
+    if told is None:
+        return ()
+    return parsed(names, told, f"file {session.configuration.file}", KEEP_VARIABLES.name)
 
 
 def _require_sandbox(session: Session, call: Call) -> None:
@@ -168,7 +168,7 @@ def _require_known(session: Session, call: Call, source: Path | None, command: t
     """Before anything runs: what is misspelt, or could not be measured, needs no run to be refused."""
     from rpl_core.cli.command_options import option_values
     from rpl_optimize.hookspecs import PROPOSERS
-    from rpl_optimize.projects.find_source import find_source
+    from rpl_optimize.projects.systems import find_source
 
     if source is not None:
         find_source(command, source=source)

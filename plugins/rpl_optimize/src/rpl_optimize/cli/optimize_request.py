@@ -87,10 +87,10 @@ def plain_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
             return shlex.join(map(str, given))
         return str(given) if isinstance(given, Path) else given
 
-    return _unless_kept(flags, {name: value(given) for name, given in flags.items()})
+    return _without_secrets(flags, {name: value(given) for name, given in flags.items()})
 
 
-def _unless_kept(flags: Mapping[str, Any], plain: Mapping[str, Any]) -> dict[str, Any]:
+def _without_secrets(flags: Mapping[str, Any], plain: Mapping[str, Any]) -> dict[str, Any]:
     """The options without secrets, unless ``--keep-command`` is among the flags."""
     if flags.get("keep_command"):
         return dict(plain)
@@ -104,7 +104,7 @@ def remembered(call: Call) -> Mapping[str, Any]:
         "flags": plain_flags(call.flags),
         "proposer": call.proposer,
         "suffix": call.suffix,
-        "proposer_options": _unless_kept(call.flags, call.proposer_options),
+        "proposer_options": _without_secrets(call.flags, call.proposer_options),
         "directory": str(Path.cwd()),
         "command_name": call.command_name,
     }
@@ -242,7 +242,7 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
     from rpl_optimize.interfaces.builder import BuildRequest
     from rpl_optimize.interfaces.equivalence import EquivalenceOptions
     from rpl_optimize.loop.session import Limits, OptimizeRequest
-    from rpl_optimize.projects.find_source import find_source
+    from rpl_optimize.projects.systems import find_source
 
     given = call.settings(session)
     read_outputs(given.outputs)  # a wrong one must not wait for the first candidate
@@ -379,7 +379,7 @@ def _architecture(session: Session, given: OptimizeSettings) -> str | None:
 
 
 def _policy(given: OptimizeSettings) -> PolicyPart:
-    from rpl_measure.comparable import SYNTHETIC_VARIABLE
+    from rpl_measure.side import SYNTHETIC_VARIABLE
     from rpl_optimize.contracts import PolicyPart
 
     return PolicyPart(

@@ -356,7 +356,11 @@ class Ledger:
         """
         self._settle()
         entry = make_entry(
-            self._state.sequence + 1, _now(), event, _plain(event, data), self._state.last_sha256
+            self._state.sequence + 1,
+            datetime.now(timezone.utc).strftime(TIME_FORMAT),
+            event,
+            _checked_data(event, data),
+            self._state.last_sha256,
         )
         line = encode(entry)
         if len(line) > MAX_LINE_BYTES:
@@ -470,11 +474,7 @@ def _sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _now() -> str:
-    return datetime.now(timezone.utc).strftime(TIME_FORMAT)
-
-
-def _plain(event: LedgerEvent, data: Part | Mapping[str, Any]) -> dict[str, Any]:
+def _checked_data(event: LedgerEvent, data: Part | Mapping[str, Any]) -> dict[str, Any]:
     """``data`` as JSON values, by the event's contract."""
     contract = CONTRACTS[event]
     try:

@@ -138,7 +138,7 @@ class SessionFiles:
     _went_on: set[str] = attrs.field(factory=set)
 
     def take(self, line: int, data: Part) -> None:
-        for name, digest in _named(data):
+        for name, digest in _bound_files(data):
             self._compare(line, name, digest, sha256_of, ("", "the recorded one"))
         for name, digest in _recordings(data).items():
             self._compare(
@@ -241,7 +241,7 @@ def bound_by(ledger: Path) -> frozenset[str]:
     bound: set[str] = set()
     for entry in read_ledger(ledger):
         data = CONTRACTS[entry.event].model_validate(entry.data)
-        bound.update(name for name, _ in _named(data))
+        bound.update(name for name, _ in _bound_files(data))
         bound.update(_recordings(data))
     return frozenset(bound)
 
@@ -329,7 +329,7 @@ def _recordings(data: Part) -> Mapping[str, str]:
     return {}
 
 
-def _named(data: Part) -> Iterator[tuple[str, str]]:
+def _bound_files(data: Part) -> Iterator[tuple[str, str]]:
     """Files with their hashes, relative to the session's directory."""
     if isinstance(data, SessionStartedData):
         yield f"{ORIGINAL}/{data.source.rpartition('/')[2]}", data.source_sha256
@@ -338,10 +338,10 @@ def _named(data: Part) -> Iterator[tuple[str, str]]:
     elif isinstance(data, ProposedData) and data.source is not None:
         yield data.source, data.source_sha256
     elif isinstance(data, BaselineProfiledData | BuiltData) and data.build is not None:
-        yield from _program(data.build)
+        yield from _built_program(data.build)
 
 
-def _program(build: BuildPart) -> Iterator[tuple[str, str]]:
+def _built_program(build: BuildPart) -> Iterator[tuple[str, str]]:
     if build.binary is not None and build.binary_sha256 is not None:
         yield build.binary, build.binary_sha256
 

@@ -320,9 +320,7 @@ def _code_guards(
         )
     ]
     # The last look at what the syntax tree was asked before.
-    paths = (
-        "; ".join(dict.fromkeys(changes)) or "barriers, atomics and fences on the same paths as before"
-    )
+    paths = "; ".join(dict.fromkeys(changes)) or "barriers, atomics and fences on the same paths as before"
     elsewhere = "; ".join(others[:5]) or "everything but the kernel is as before"
     return (
         _guard_isa(compared, kernel, must_change_loop=must_change_loop, may_be_same=retuned == "launches"),

@@ -231,7 +231,7 @@ def _require_same_call(
     own = {"command": started.command, "source": started.source, "proposer": started.proposer}
     begun: dict[str, object] = {**own, **started.options}
     for name, value in begun.items():
-        if _plain(asked.get(name)) != value:
+        if _encodable(asked.get(name)) != value:
             raise BadDataError(
                 f"the session remembers another {name.replace('_', ' ')} than the ledger",
                 cause="request.json was changed",
@@ -239,9 +239,9 @@ def _require_same_call(
             )
 
 
-def _plain(value: Any) -> Any:
+def _encodable(value: Any) -> Any:
     if isinstance(value, tuple):
-        return tuple(map(_plain, value))
+        return tuple(map(_encodable, value))
     return encodable(value) if isinstance(value, str) else value
 
 

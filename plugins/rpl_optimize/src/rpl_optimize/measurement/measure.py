@@ -1,10 +1,10 @@
-"""Measure a candidate against its baseline, and an accepted one again with fresh pairs."""
+"""Measure a candidate against its baseline: times in pairs, again with fresh ones, and memory traffic."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,19 +24,18 @@ from rpl_core.errors import (
 from rpl_core.ingest.load import load_recording
 from rpl_core.interfaces.collector import Collector, CollectRequest, LineSink
 from rpl_core.model.device import DeviceModel
-from rpl_core.model.metric import Metric, Origin
+from rpl_core.model.metric import Origin
 from rpl_core.profiling import ProfileSession, StepSink
 from rpl_core.run_directory.manifest import RunDirectory
 from rpl_core.text import counted, shorten
 from rpl_core.values import frozen
-from rpl_measure.comparable import check_comparable
 from rpl_measure.estimates import median, robust_cv
 from rpl_measure.interleaved import MeasureRequest, measure_pairs
 from rpl_measure.manifest import is_comparison_directory, read_manifest
 from rpl_measure.samples import ItemKey, Kind, Sample, samples_of
 from rpl_measure.sequential import AcceptRule, Decision, Look, decide, last_look, new_first
 from rpl_measure.series import find_drift, find_modes
-from rpl_measure.side import Side
+from rpl_measure.side import Side, check_comparable
 from rpl_optimize.contracts import GuardPart, LookPart, MeasurementPart, ModesPart, RulePart
 
 if TYPE_CHECKING:
@@ -98,7 +97,12 @@ def times_of(base: Side, new: Side, kernel: str) -> PairTimes:
     side does not know is left out: the verdict notices.
     """
     origin = Origin.weakest([base.origin, new.origin])
-    problem = _why_not_comparable(base, new)
+    # Whether synthetic times count is the verdict's question; here it is whether the sides belong together.
+    try:
+        blocking = check_comparable(base, new, allow_synthetic=True, forced=False).blocking
+        problem = "; ".join(blocking) or None
+    except BadDataError as error:
+        problem = error.fact
     left, right = samples_of(base.runs), samples_of(new.runs)
     key = ItemKey(Kind.KERNEL, kernel)
     if problem is None and not _usable(key, left, right):
@@ -111,15 +115,6 @@ def times_of(base: Side, new: Side, kernel: str) -> PairTimes:
         if _usable(ItemKey(kind, kind.value), left, right)
     }
     return PairTimes(_paired(key, left, right), guards, origin)
-
-
-def _why_not_comparable(base: Side, new: Side) -> str | None:
-    # Whether synthetic times count is the verdict's question; here it is whether the sides belong together.
-    try:
-        blocking = check_comparable(base, new, allow_synthetic=True, forced=False).blocking
-    except BadDataError as error:
-        return error.fact
-    return "; ".join(blocking) or None
 
 
 def _usable(key: ItemKey, left: Mapping[ItemKey, Sample], right: Mapping[ItemKey, Sample]) -> bool:
@@ -381,13 +376,13 @@ def _why_no_pairs(pairs: KernelPairs, wanted: int) -> str | None:
 
 # The gate on memory traffic: a candidate must not move over 5 % more bytes to and from HBM.
 
-GUARD = "hbm-traffic"
+_TRAFFIC = "hbm-traffic"
 #: Most that the traffic of a kernel may grow, as a fraction (the architectural regression gate).
-MOST_GROWTH = 0.05
+_MOST_TRAFFIC_GROWTH = 0.05
 #: Other kernels count from this part of the application's traffic on (chosen: below, page walks and other
 #: passengers outweigh them).
-LEAST_PART = 0.05
-_PARTS = ("hbm_read_bytes", "hbm_write_bytes")
+_LEAST_TRAFFIC_PART = 0.05
+_TRAFFIC_QUANTITIES = ("hbm_read_bytes", "hbm_write_bytes")
 _DEVICE_SOURCE = "the baseline's recording"
 
 
@@ -423,30 +418,30 @@ def measure_traffic(request: TrafficMeasurement, tools: MeasureTools) -> GuardPa
     they give bytes here and never times. Raises ``InterruptedRunError``.
     """
     try:
-        before = _traffic("base", request.base, request, tools)
-        after = _traffic("new", request.new, request, tools)
-        return _compared(request.kernel, before, after)
+        before = _count_traffic("base", request.base, request, tools)
+        after = _count_traffic("new", request.new, request, tools)
+        return _compare_traffic(request.kernel, before, after)
     except InterruptedRunError:
         raise
     except _UnknownTrafficError as unknown:
-        return GuardPart(guard=GUARD, passed=None, reason=str(unknown))
+        return GuardPart(guard=_TRAFFIC, passed=None, reason=str(unknown))
     except RplError as error:
-        return GuardPart(guard=GUARD, passed=None, reason=f"the traffic can't be counted: {error.fact}")
+        return GuardPart(guard=_TRAFFIC, passed=None, reason=f"the traffic can't be counted: {error.fact}")
 
 
-def _traffic(
+def _count_traffic(
     label: str, command: tuple[str, ...], request: TrafficMeasurement, tools: MeasureTools
 ) -> Mapping[str, _Traffic]:
     device = request.device
     if device is None:
         raise _UnknownTrafficError("no installed plugin knows the counters of this device")
-    counters = _counters(device)
+    counters = _traffic_counters(device)
     if not counters:
         raise _UnknownTrafficError(f"no counters for HBM traffic are known of {device.name}")
     asked = CollectRequest(
         command=command, runs=0, device=device, counters=counters, time_limit_s=request.time_limit_s
     )
-    directory = _record(label, asked, request.directory / label, tools)
+    directory = _count(label, asked, request.directory / label, tools)
     recording = load_recording((directory,), tools.host.catalog.readers().contributions)
     joined = join_counters(recording, JoinRules.of(device, device.architecture_facts))
     if not joined.kernels:
@@ -455,24 +450,26 @@ def _traffic(
     by_kernel = {}
     for name, kernel in joined.kernels.items():
         quantities, _ = derive_quantities(kernel, device, origin)
-        metrics = [quantities.per_launch(part) for part in _PARTS]
-        traffic = _sum([metric for metric in metrics if metric is not None], kernel.launches)
-        if traffic is not None:
-            by_kernel[name] = traffic
+        metrics = [quantities.per_launch(quantity) for quantity in _TRAFFIC_QUANTITIES]
+        known = [(m.value, m.formula or "") for m in metrics if m is not None and m.value is not None]
+        # Reads alone would call a kernel that writes more no worse.
+        if len(known) == len(_TRAFFIC_QUANTITIES):
+            each_launch = sum(value for value, _ in known)
+            by_kernel[name] = _Traffic(each_launch * kernel.launches, tuple(formula for _, formula in known))
     return by_kernel
 
 
-def _counters(device: DeviceModel) -> tuple[str, ...]:
+def _traffic_counters(device: DeviceModel) -> tuple[str, ...]:
     """What the preferred formulas need, named as the device's plugin recommends to collect it."""
-    quantities = [q for q in device.counter_map.quantities if q.name in _PARTS and q.formulas]
-    if len(quantities) < len(_PARTS):
+    quantities = [q for q in device.counter_map.quantities if q.name in _TRAFFIC_QUANTITIES and q.formulas]
+    if len(quantities) < len(_TRAFFIC_QUANTITIES):
         return ()
     needed = dict.fromkeys(name for q in quantities for name in counters_of(q.formulas[0]))
     recommended = {name.removesuffix("_sum"): name for name in device.counter_map.recommended}
     return tuple(recommended.get(name, name) for name in needed)
 
 
-def _record(label: str, asked: CollectRequest, directory: Path, tools: MeasureTools) -> Path:
+def _count(label: str, asked: CollectRequest, directory: Path, tools: MeasureTools) -> Path:
     plan = tools.collector.plan(asked)
     if not plan.passes:
         facts = "; ".join(d.fact for d in plan.diagnostics)
@@ -504,32 +501,21 @@ def _record(label: str, asked: CollectRequest, directory: Path, tools: MeasureTo
     return run.path
 
 
-def _sum(metrics: list[Metric], launches: int) -> _Traffic | None:
-    """Reads and writes of all launches; ``None`` unless both are known."""
-    values = [metric.value for metric in metrics if metric.value is not None]
-    if len(values) < len(_PARTS):
-        return None
-    return _Traffic(sum(values) * launches, tuple(metric.formula or "" for metric in metrics))
-
-
-def _compared(kernel: str, before: Mapping[str, _Traffic], after: Mapping[str, _Traffic]) -> GuardPart:
-    for side, found in (("baseline", before), ("candidate", after)):
-        if kernel not in found:
+def _compare_traffic(kernel: str, before: Mapping[str, _Traffic], after: Mapping[str, _Traffic]) -> GuardPart:
+    for side, traffic in (("baseline", before), ("candidate", after)):
+        if kernel not in traffic:
             raise _UnknownTrafficError(f"the HBM traffic of the kernel is unknown in the {side}")
     if before[kernel].how != after[kernel].how:
         raise _UnknownTrafficError("the traffic of both sides was found by different formulas")
-    grown = list(_grown(kernel, before, after))
-    reason = "; ".join(grown) or f"the kernel moves {_change(before[kernel].bytes, after[kernel].bytes)}"
-    return GuardPart(guard=GUARD, passed=not grown, reason=reason)
-
-
-def _grown(kernel: str, before: Mapping[str, _Traffic], after: Mapping[str, _Traffic]) -> Iterator[str]:
+    grown = []
     whole = sum(traffic.bytes for traffic in before.values())
     for name, old in before.items():
         new = after.get(name)
-        counts = name == kernel or old.bytes >= LEAST_PART * whole
-        if counts and new is not None and new.bytes > (1 + MOST_GROWTH) * old.bytes:
-            yield f"{shorten(name, 60)} moves {_change(old.bytes, new.bytes)}"
+        counts = name == kernel or old.bytes >= _LEAST_TRAFFIC_PART * whole
+        if counts and new is not None and new.bytes > (1 + _MOST_TRAFFIC_GROWTH) * old.bytes:
+            grown.append(f"{shorten(name, 60)} moves {_change(old.bytes, new.bytes)}")
+    reason = "; ".join(grown) or f"the kernel moves {_change(before[kernel].bytes, after[kernel].bytes)}"
+    return GuardPart(guard=_TRAFFIC, passed=not grown, reason=reason)
 
 
 def _change(old: float, new: float) -> str:

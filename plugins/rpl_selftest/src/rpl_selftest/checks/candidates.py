@@ -81,7 +81,7 @@ def _candidates(bench: Bench, name: str, planned: int, permille: int) -> Candida
 def _measured(bench: Bench, name: str, planned: int, permille: int) -> Candidates:
     if bench.emulated:
         raise NotPossibleError("times of this device are modelled: they have no noise to decide in")
-    rule = _rule(bench)
+    rule = bench.once("rule", lambda: _rule_of(bench))
     until = time.monotonic() + _time_for(bench, delayed=bool(permille))
     found: list[Judged] = []
     while len(found) < planned and time.monotonic() < until:
@@ -109,11 +109,6 @@ def _time_for(bench: Bench, *, delayed: bool) -> float:
 def _command(bench: Bench, permille: int) -> tuple[str, ...]:
     program, _ = bench.build()
     return (str(program), "chain", str(bench.sizes.iterations * (1000 + permille) // 1000), str(_LAUNCHES))
-
-
-def _rule(bench: Bench) -> AcceptRule:
-    """That of a session with its defaults, for a kernel that is all of the application."""
-    return bench.once("rule", lambda: _rule_of(bench))
 
 
 def _rule_of(bench: Bench) -> AcceptRule:

@@ -13,7 +13,7 @@ import click
 from rpl_core.cli.session import Session, session_of
 from rpl_core.text import counted
 from rpl_core.values import frozen
-from rpl_vmreplay.cli.captures import JsonCommand, JsonPluginOptionsCommand, replayer_option, timeout_option
+from rpl_vmreplay.cli.capture import JsonCommand, JsonPluginOptionsCommand, replayer_option, timeout_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
@@ -81,7 +81,7 @@ def full_vm(context: click.Context, /, as_json: bool, **flags: Any) -> int:
 def _replay_request(session: Session, flags: dict[str, Any]) -> tuple[Capture, ReplayRequest]:
     from rpl_core.cli.command_options import option_values
     from rpl_vmreplay.capture.wholeness import whole_capture
-    from rpl_vmreplay.cli.captures import DEFAULT_FOLDER, named_folder
+    from rpl_vmreplay.cli.capture import DEFAULT_FOLDER, named_folder
     from rpl_vmreplay.interfaces.replayer import ReplayRequest
 
     capture = whole_capture(named_folder(flags["capture"], flags["capture_dir"]) or DEFAULT_FOLDER)
@@ -200,7 +200,7 @@ def reserve_check(context: click.Context, /, as_json: bool, **flags: Any) -> int
 
     Exit code 0: all were given exactly; 1: a reservation failed; 2: other addresses were given.
     """
-    from rpl_vmreplay.cli.captures import named_folder
+    from rpl_vmreplay.cli.capture import named_folder
     from rpl_vmreplay.replayers import chosen_replayer
 
     session = session_of(context)
@@ -212,7 +212,7 @@ def reserve_check(context: click.Context, /, as_json: bool, **flags: Any) -> int
 def _reserve_request(session: Session, folder: Path | None, flags: dict[str, Any]) -> ReserveRequest:
     from rpl_core.cli.command_options import option_values
     from rpl_vmreplay.capture.folder import open_capture
-    from rpl_vmreplay.cli.captures import DEFAULT_FOLDER
+    from rpl_vmreplay.cli.capture import DEFAULT_FOLDER
     from rpl_vmreplay.interfaces.replayer import ReserveRequest
     from rpl_vmreplay.replay.outcome import PROBES, ranges_of
 
@@ -232,7 +232,12 @@ def _tell_reserve(output: Output, request: ReserveRequest, result: ReserveResult
         output.json(_document(result))
     else:
         rows = [
-            (f"0x{one.requested:x}", _returned(one.returned), str(one.size), "exact" if one.exact else "NO")
+            (
+                f"0x{one.requested:x}",
+                "nothing" if one.returned is None else f"0x{one.returned:x}",
+                str(one.size),
+                "exact" if one.exact else "NO",
+            )
             for one in result.reservations
         ]
         if rows:
@@ -244,10 +249,6 @@ def _tell_reserve(output: Output, request: ReserveRequest, result: ReserveResult
     if verdict is not None:
         return int(verdict)
     return 0 if failure is None else exit_code_of(failure)
-
-
-def _returned(address: int | None) -> str:
-    return "nothing" if address is None else f"0x{address:x}"
 
 
 def _count(request: ReserveRequest, result: ReserveResult) -> str:
@@ -527,7 +528,7 @@ def document(capture: Capture, replayer: Replayer, judgement: Judgement) -> dict
         "kernel": capture.dispatch.demangled_name,
         "replayer": {"name": replayer.name, "origin": replayer.origin.value},
         "replays": judgement.replays,
-        "outputs": [_plain(one) for one in judgement.outputs],
+        "outputs": [_output_json(one) for one in judgement.outputs],
         "inputs": [
             {"name": one.name, "outcome": one.outcome.value, "reason": one.reason} for one in judgement.inputs
         ],
@@ -543,7 +544,7 @@ def document(capture: Capture, replayer: Replayer, judgement: Judgement) -> dict
     }
 
 
-def _plain(one: OutputResult) -> dict[str, Any]:
+def _output_json(one: OutputResult) -> dict[str, Any]:
     worst = _ulps(one.worst)
     return {
         "argument": one.output.argument,

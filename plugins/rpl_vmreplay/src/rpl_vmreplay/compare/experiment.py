@@ -12,9 +12,17 @@ import attrs
 
 from rpl_core.interfaces.options import Options
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.accesses import Ranges, captured_ranges, common, inside, size_of, union, without
 from rpl_vmreplay.capture.folder import Capture
-from rpl_vmreplay.capture.plain_memory import PlainMemory
+from rpl_vmreplay.capture.plain_memory import (
+    PlainMemory,
+    Ranges,
+    captured_ranges,
+    common,
+    inside,
+    size_of,
+    union,
+    without,
+)
 from rpl_vmreplay.interfaces.replayer import (
     AccessLog,
     Failure,

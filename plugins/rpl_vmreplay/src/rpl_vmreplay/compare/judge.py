@@ -13,8 +13,8 @@ import attrs
 from rpl_core.interfaces.options import Options
 from rpl_core.text import counted
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.accesses import size_of
 from rpl_vmreplay.capture.folder import Capture
+from rpl_vmreplay.capture.plain_memory import size_of
 from rpl_vmreplay.compare.experiment import CRASHES, PATTERNS, Answer, Baseline, Experiment, NoBaselineError
 from rpl_vmreplay.compare.other_inputs import (
     LEAST_ROUNDED,

@@ -12,9 +12,8 @@ from typing import Any
 import attrs
 
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.accesses import Ranges, common, inside, size_of, without
 from rpl_vmreplay.capture.folder import Capture
-from rpl_vmreplay.capture.plain_memory import PlainMemory
+from rpl_vmreplay.capture.plain_memory import PlainMemory, Ranges, common, inside, size_of, without
 from rpl_vmreplay.compare.experiment import CRASHES, PATTERNS, Baseline, Experiment, Seen, differing, slices
 from rpl_vmreplay.compare.outputs import (
     INPUT_DRAWS,

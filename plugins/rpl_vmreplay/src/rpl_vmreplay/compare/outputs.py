@@ -16,7 +16,7 @@ from rpl_vmreplay.replay.captured_code import captured_code
 
 if TYPE_CHECKING:
     from rpl_codeobject.kernel_code import KernelArgument
-    from rpl_vmreplay.capture.accesses import Ranges
+    from rpl_vmreplay.capture.plain_memory import Ranges
 
 #: Larger than any distance: one of the two is not a number.
 NOT_A_NUMBER = (1 << 63) - 1

@@ -410,7 +410,7 @@ class _Replayed:
             reproduced=same,
             reproduced_reason=reason,
             differing=differing,
-            kept=self._kept(KEPT) if told.failure is None else (),
+            kept=self._kept_bytes(KEPT) if told.failure is None else (),
             accesses_reason="hardware tells no accesses"
             if self.request.access_log
             else "it was not asked for",
@@ -432,14 +432,14 @@ class _Replayed:
             for one in self.capture.regions
         )
 
-    def _kept(self, name: str) -> tuple[bytes, ...]:
+    def _kept_bytes(self, name: str) -> tuple[bytes, ...]:
         with (self.folder / name).open("rb") as stream:
             return tuple(stream.read(one.size) for one in self.request.keep)
 
     def _other(self) -> AgainstResult:
         told = self.told
         variables = self._variables(VARIABLES_AGAINST, told.other_variables)
-        return AgainstResult(told.other_times_ns, self._kept(KEPT_AGAINST), variables)
+        return AgainstResult(told.other_times_ns, self._kept_bytes(KEPT_AGAINST), variables)
 
     def _variables(self, name: str, told: tuple[_Variable, ...]) -> tuple[KeptVariable, ...]:
         if not self.request.keep_variables or self.told.failure is not None:

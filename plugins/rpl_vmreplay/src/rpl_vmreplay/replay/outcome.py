@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -267,8 +267,5 @@ def verdict_of(result: ReserveResult) -> Verdict | None:
 
 
 def worst(result: ReserveResult) -> Verdict:
-    return max(_verdicts(result), default=Verdict.EXACT)
-
-
-def _verdicts(result: ReserveResult) -> Iterable[Verdict]:
-    return (Verdict.EXACT if one.exact else Verdict.RELOCATED for one in result.reservations)
+    exact = all(reservation.exact for reservation in result.reservations)
+    return Verdict.EXACT if exact else Verdict.RELOCATED
