@@ -40,7 +40,6 @@ from rpl_vmreplay.replay.captured_code import fitting_arguments, other_code
 
 if TYPE_CHECKING:
     from rpl_emu.native_program import Answer
-    from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.capture.plain_memory import Change, PlainMemory
 
 # Files between rpl and the emulator: what it is told of a launch, and what it answers.
@@ -142,8 +141,8 @@ def compare_inputs(capture: Capture, request: InputsRequest) -> InputsResult:
         if request.time_limit_s is not None:
             words += ["--timeout", str(request.time_limit_s)]
         documents, broke = _call(words, request.time_limit_s)
-        answers = [one for one in documents if "input" in one]
-        last = next((one for one in documents if "done" in one), None)
+        answers = [document for document in documents if "input" in document]
+        last = next((document for document in documents if "done" in document), None)
         failure = None
         if broke is not None:
             name = request.inputs[len(answers)].name if len(answers) < len(request.inputs) else "the last one"
@@ -162,7 +161,10 @@ def compare_inputs(capture: Capture, request: InputsRequest) -> InputsResult:
             failure = Failure(ReplayError.TIME_LIMIT, "no input was compared in time")
         reached = {"instructions": 0, "of": 0} if last is None else last["b_unreached"]
         return InputsResult(
-            tuple(_answer(one, folder) for one in answers), reached["instructions"], reached["of"], failure
+            tuple(_answer(answer, folder) for answer in answers),
+            reached["instructions"],
+            reached["of"],
+            failure,
         )
 
 
@@ -482,9 +484,9 @@ def _variables(memory: PlainMemory, told: Any, written: list[Change]) -> tuple[K
     there = {one["name"]: one["address"] for one in told["variables"]}
     left = _variables_left(memory, told, written)
     return tuple(
-        KeptVariable(one.name, left[one.blob], there[one.name])
-        for one in memory.capture.variables
-        if one.blob in left
+        KeptVariable(variable.name, left[variable.blob], there[variable.name])
+        for variable in memory.capture.variables
+        if variable.blob in left
     )
 
 
@@ -493,9 +495,9 @@ def _variables_left(memory: PlainMemory, told: Any, written: list[Change]) -> di
     capture = memory.capture
     there = {one["name"]: MemoryRange(one["address"], one["size"]) for one in told["variables"]}
     return {
-        one.blob: _changed((capture.folder / one.blob).read_bytes(), (written,), place)
-        for one in capture.variables
-        if (place := there.get(one.name)) is not None
+        variable.blob: _changed((capture.folder / variable.blob).read_bytes(), (written,), place)
+        for variable in capture.variables
+        if (place := there.get(variable.name)) is not None
     }
 
 

@@ -249,7 +249,7 @@ class OptimizeResult(StageResult):
 
 def shortest(kernels: Sequence[Kernel], most: int, name: str | None, by: str) -> tuple[Kernel, ...]:
     """At most ``most`` of them, in their order: those whose member ``by`` holds ``name``."""
-    return tuple(one for one in kernels if name is None or name in getattr(one, by))[:most]
+    return tuple(kernel for kernel in kernels if name is None or name in getattr(kernel, by))[:most]
 
 
 def masked(result: AnyPart) -> AnyPart:

@@ -104,7 +104,9 @@ def _tested(
 
     full = mode == "full"
     device = session.setting("device", device)
-    own = [one.device for one in session.host.catalog.collectors() if one.device is not None]
+    own = [
+        collector.device for collector in session.host.catalog.collectors() if collector.device is not None
+    ]
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="rpl-selftest-") as name:
         bench = Bench(

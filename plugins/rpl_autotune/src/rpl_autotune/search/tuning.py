@@ -114,7 +114,9 @@ class JobWorkers:
         outcome = Outcome.model_validate(json.loads(answer.text))
         if not outcome.readings:
             raise ValueError("an outcome without a reading")
-        return outcome.model_copy(update={"readings": tuple(one.checked() for one in outcome.readings)})
+        return outcome.model_copy(
+            update={"readings": tuple(reading.checked() for reading in outcome.readings)}
+        )
 
     def __enter__(self) -> Self:
         return self

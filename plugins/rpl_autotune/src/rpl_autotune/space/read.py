@@ -193,7 +193,7 @@ def _description(path: Path) -> SpaceDescription:
     except ValidationError as error:
         mistakes = error.errors(include_url=False, include_input=False)
         # Of all forms that a value may have, what is wrong with the one that it has says most.
-        meant = [one for one in mistakes if not one["type"].endswith("_type")] or mistakes
+        meant = [mistake for mistake in mistakes if not mistake["type"].endswith("_type")] or mistakes
         worst = max(meant, key=lambda one: len(one["loc"]))
         place = ".".join(str(part) for part in worst["loc"] if "[" not in str(part)) or "the whole file"
         raise BadDataError(

@@ -84,8 +84,8 @@ _NO_LINES = "the code object has no line tables (compile with -g)"
 def write_heat(path: Path, launches: Iterable[EmulatedLaunch], command: Sequence[str]) -> None:
     """What ran, summed over launches of a kernel. Raises ``OSError``."""
     grouped: dict[str, list[Mapping[str, Any]]] = {}
-    for one in launches:
-        grouped.setdefault(one.facts["symbol"], []).append(one.facts)
+    for launch in launches:
+        grouped.setdefault(launch.facts["symbol"], []).append(launch.facts)
     lines = _Lines(command)
     kernels = [_kernel_heat(facts, lines) for facts in grouped.values()]
     kernels.sort(key=lambda heat: (-heat.executed, heat.kernel))

@@ -131,11 +131,11 @@ class _Clock:
         queue = facts["gpu"], facts["queue"]
         # What nobody is known to have set was set by copies, by the host, or before the first launch.
         waits = [self._signals[signal] for signal in facts["waits_for"] if signal in self._signals]
-        end = max([self._queues.get(queue, 0), *(one.at_ns for one in waits)])
+        end = max([self._queues.get(queue, 0), *(wait.at_ns for wait in waits)])
         self.events += (
-            QueueEvent(one.queue, one.after, one.at_ns, queue, len(self.launches), end)
-            for one in waits
-            if one.queue != queue
+            QueueEvent(wait.queue, wait.after, wait.at_ns, queue, len(self.launches), end)
+            for wait in waits
+            if wait.queue != queue
         )
         self._finish(queue, facts["completes"], end)
 
@@ -236,7 +236,7 @@ def _size_of(pid: int, command: str, work: EmulatedWork, counters: Sequence[str]
 
 def _guid(pid: int, command: str, launches: Sequence[EmulatedLaunch], counters: Sequence[str]) -> str:
     seen = json.dumps(
-        [pid, command, list(counters), [(one.begin_ns, one.facts["symbol"]) for one in launches]]
+        [pid, command, list(counters), [(launch.begin_ns, launch.facts["symbol"]) for launch in launches]]
     )
     digits = hashlib.sha256(seen.encode()).hexdigest()
     return f"{digits[:8]}-{digits[8:12]}-7{digits[12:15]}-8{digits[15:18]}-{digits[18:30]}"
@@ -263,9 +263,11 @@ class _File:
     def write(self, pid: int, command: str, work: EmulatedWork, counters: Sequence[str]) -> None:
         launches = work.launches
         self._process(pid, command, launches)
-        gpus = sorted({one.facts["gpu"] for one in launches})
+        gpus = sorted({launch.facts["gpu"] for launch in launches})
         self._agents(pid, gpus)
-        queues = {queue: number for number, queue in enumerate(sorted({one.queue for one in launches}), 1)}
+        queues = {
+            queue: number for number, queue in enumerate(sorted({launch.queue for launch in launches}), 1)
+        }
         for table in ("rocpd_info_queue", "rocpd_info_stream"):
             names = ((number, _NODE, pid, f"Queue {number}") for number in queues.values())
             self._rows(table, "id nid pid name", names)
@@ -281,7 +283,7 @@ class _File:
         self._rows("rocpd_metadata", "tag value", tags)
         node = (_NODE, _NODE, "emulated", "Linux", "emulated")
         self._rows("rocpd_info_node", "id hash machine_id system_name hostname", [node])
-        end = max(one.end_ns for one in launches)
+        end = max(launch.end_ns for launch in launches)
         process = (pid, _NODE, 0, pid, 0, end, 0, end, COMMAND_MARK + command, "{}", "{}")
         columns = "id nid ppid pid init fini start end command environment extdata"
         self._rows("rocpd_info_process", columns, [process])
@@ -391,7 +393,7 @@ class _File:
         self._rows("rocpd_hip_event", columns, rows)
 
     def _counters(self, pid: int, launches: Sequence[EmulatedLaunch], names: Sequence[str]) -> None:
-        gpus = sorted({one.facts["gpu"] for one in launches})
+        gpus = sorted({launch.facts["gpu"] for launch in launches})
         ids = {(gpu, name): gpu * 10_000 + k for gpu in gpus for k, name in enumerate(names, 1)}
         columns = (
             "id nid pid agent_id target_arch name symbol description component value_type block is_constant "

@@ -346,8 +346,8 @@ class DatabaseBuilder(TextBuilder):
                 next_step="give the project's own build: --build 'make app'",
             )
         compiler = entry or next(iter(by_file.values()))
-        program = compiler.compiler
-        require_program((str(compiler.directory / program) if os.sep in program else program,))
+        word = compiler.compiler
+        require_program((str(compiler.directory / word) if os.sep in word else word,))
         return cls(
             summary=f"{Path(compiler.compiler).name} as in {database}",
             command=request.command,

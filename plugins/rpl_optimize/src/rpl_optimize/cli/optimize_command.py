@@ -86,7 +86,8 @@ def _kept_variables(session: Session) -> tuple[str, ...]:
     told = session.host.relay.config.get(KEEP_VARIABLES.name)
     if told is None:
         return ()
-    return parsed(names, told, f"file {session.configuration.file}", KEEP_VARIABLES.name)
+    kept: tuple[str, ...] = parsed(names, told, f"file {session.configuration.file}", KEEP_VARIABLES.name)
+    return kept
 
 
 def _require_sandbox(session: Session, call: Call) -> None:

@@ -341,7 +341,11 @@ def chosen_metric(session: Session, given: OptimizeSettings) -> Contribution[Met
     offered = session.host.catalog.of(METRICS)
     device = given.device
     if given.metric is None:
-        models = [one.value.name for one in offered.contributions if device in one.value.devices]
+        models = [
+            contribution.value.name
+            for contribution in offered.contributions
+            if device in contribution.value.devices
+        ]
         if models:
             raise UsageError(
                 f"nothing can be measured on {device}, so no candidate could be proven faster there",
@@ -361,7 +365,9 @@ def chosen_metric(session: Session, given: OptimizeSettings) -> Contribution[Met
                 f"{option} is about what is measured and accepted, and a model accepts nothing",
                 next_step=f"leave {option} out; the best source is kept in the session's directory (-o)",
             )
-    return next(one for one in offered.contributions if one.value.name == metric.name)
+    return next(
+        contribution for contribution in offered.contributions if contribution.value.name == metric.name
+    )
 
 
 def _architecture(session: Session, given: OptimizeSettings) -> str | None:

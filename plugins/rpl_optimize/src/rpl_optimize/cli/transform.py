@@ -107,7 +107,7 @@ def _nothing(session: Session, source: KernelSource) -> str:
 
     transformations = installed(session.host.catalog.of(TRANSFORMATIONS))
     if source.kernel is None:
-        names = ", ".join(one.transformation.name for one in transformations)
+        names = ", ".join(offered.transformation.name for offered in transformations)
         return f"no candidates: {names} found nothing that could be changed"
     whole = collect_offers(attrs.evolve(source, kernel=None), transformations)
     kernels = {offered.candidate.kernel for offered in whole.candidates}

@@ -370,7 +370,9 @@ class ModelStage:
 def best_by_model(candidates: tuple[CandidatePart, ...]) -> CandidatePart | None:
     """Of those whose results are right and whose figure is better, the one with the most gain."""
     found = [
-        one for one in candidates if one.judgement.stage == "model" and one.judgement.verdict != "rejected"
+        candidate
+        for candidate in candidates
+        if candidate.judgement.stage == "model" and candidate.judgement.verdict != "rejected"
     ]
     gaining = [one for one in found if one.source is not None and one.modelled_gain is not None]
     return max(gaining, key=lambda one: one.modelled_gain or 0.0, default=None)

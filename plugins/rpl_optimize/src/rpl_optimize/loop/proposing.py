@@ -184,7 +184,7 @@ class ProposalStage:
             guards, text = _checked(candidate, request.source)
         if text is None:
             return LookedAt(attrs.evolve(candidate, workgroup_limit=None, lds_growth=None), guards, None)
-        tuned = [one for one in candidate.declares if isinstance(one, TunedConstants)]
+        tuned = [change for change in candidate.declares if isinstance(change, TunedConstants)]
         if len(tuned) == len(candidate.declares) == 1 and request.source.kernel is not None:
             return self._look_at_constants(candidate, guards, text, tuned[0], request.source.kernel)
         judged = judge_edit(request.source, candidate, text, request.transformations)
@@ -331,7 +331,7 @@ class Tryout:
         with self.around(place):
             documents = profile_baseline(asked, self.tools, command, place)
         kernels = documents.model("profile").kernels
-        time_ms = next((one.runtime_ms for one in kernels if one.name == self.target.recorded), None)
+        time_ms = next((kernel.runtime_ms for kernel in kernels if kernel.name == self.target.recorded), None)
         if time_ms is None:
             return TriedOut(None, problem=f"no launch of {self.target.recorded} was recorded")
         return TriedOut(time_ms, "ms")

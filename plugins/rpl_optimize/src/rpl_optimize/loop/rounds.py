@@ -495,7 +495,11 @@ class OptimizeLoop:
 
 def _block_of(baseline: Baseline, recorded: str) -> tuple[int, int, int] | None:
     """The block size that the profile has for a kernel."""
-    blocks = (one.kernel.block for one in baseline.documents.model("profile").kernels if one.name == recorded)
+    blocks = (
+        kernel.kernel.block
+        for kernel in baseline.documents.model("profile").kernels
+        if kernel.name == recorded
+    )
     block = next(blocks, None)
     if not block:
         return None

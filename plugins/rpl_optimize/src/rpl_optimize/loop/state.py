@@ -93,7 +93,7 @@ class LoopState:
 
     def spent(self, patience: int) -> frozenset[str]:
         """Transformations with as many misses as ``--patience`` lets them have."""
-        names = {one.transformation for one in self.candidates} - {None}
+        names = {candidate.transformation for candidate in self.candidates} - {None}
         return frozenset(name for name in names if name is not None and self.misses_of(name) >= patience)
 
     def set_dominant(self, symbol: str | None) -> str | None:

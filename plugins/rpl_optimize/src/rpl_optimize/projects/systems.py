@@ -1,4 +1,4 @@
-"""What a project says of its build where nobody else does: by CMake, PyTorch or make, and from what source."""
+"""What a project says of its build where nobody else does: CMake, PyTorch or make, and which source."""
 
 from __future__ import annotations
 

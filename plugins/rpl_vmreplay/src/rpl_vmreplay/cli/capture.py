@@ -418,7 +418,8 @@ def _print_capture(output: Output, opened: Capture) -> None:
     if opened.extras is not None:
         _print_extras(output, opened.extras)
     rows = [
-        (f"0x{one.base:x}", str(one.size), _kind(opened, one), _note(opened, one)) for one in opened.regions
+        (f"0x{region.base:x}", str(region.size), _kind(opened, region), _note(opened, region))
+        for region in opened.regions
     ]
     output.table(("ADDRESS", "BYTES", "KIND", "NOTE"), rows, right=("BYTES",))
 

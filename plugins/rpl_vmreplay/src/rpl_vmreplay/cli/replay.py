@@ -233,12 +233,12 @@ def _tell_reserve(output: Output, request: ReserveRequest, result: ReserveResult
     else:
         rows = [
             (
-                f"0x{one.requested:x}",
-                "nothing" if one.returned is None else f"0x{one.returned:x}",
-                str(one.size),
-                "exact" if one.exact else "NO",
+                f"0x{reservation.requested:x}",
+                "nothing" if reservation.returned is None else f"0x{reservation.returned:x}",
+                str(reservation.size),
+                "exact" if reservation.exact else "NO",
             )
-            for one in result.reservations
+            for reservation in result.reservations
         ]
         if rows:
             output.table(("REQUESTED", "RETURNED", "BYTES", "EXACT"), rows, right=("BYTES",))
@@ -252,7 +252,7 @@ def _tell_reserve(output: Output, request: ReserveRequest, result: ReserveResult
 
 
 def _count(request: ReserveRequest, result: ReserveResult) -> str:
-    exact = sum(one.exact for one in result.reservations)
+    exact = sum(reservation.exact for reservation in result.reservations)
     return f"{exact} of {len(request.ranges)} reservations are where they were asked for"
 
 
@@ -263,7 +263,7 @@ def _document(result: ReserveResult) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "verdict": None if verdict is None else verdict.name.lower(),
-        "reservations": [reservation_document(one) for one in result.reservations],
+        "reservations": [reservation_document(reservation) for reservation in result.reservations],
         "gpu_agent": result.environment.device,
         "runtime": result.environment.runtime,
         "error": None if result.failure is None else error_of(result.failure),
@@ -448,8 +448,8 @@ def _print_judgement(output: Output, replayer: Replayer, judgement: Judgement) -
         why = "" if given.reason is None else f" ({readable(given.reason)})"
         output.line(f"with {given.name}: {given.outcome.value}{why}")
     if judgement.controls:
-        noticed = sum(one.outcome.value in ("noticed", "crashed") for one in judgement.controls)
-        without = sum(one.outcome.value == "no effect" for one in judgement.controls)
+        noticed = sum(control.outcome.value in ("noticed", "crashed") for control in judgement.controls)
+        without = sum(control.outcome.value == "no effect" for control in judgement.controls)
         share = "-" if judgement.found_share is None else f"{judgement.found_share:.0%}"
         output.line(
             f"wrong kernels noticed: {noticed} of {len(judgement.controls)}, {share} of those that change "
@@ -528,7 +528,7 @@ def document(capture: Capture, replayer: Replayer, judgement: Judgement) -> dict
         "kernel": capture.dispatch.demangled_name,
         "replayer": {"name": replayer.name, "origin": replayer.origin.value},
         "replays": judgement.replays,
-        "outputs": [_output_json(one) for one in judgement.outputs],
+        "outputs": [_output_json(output) for output in judgement.outputs],
         "inputs": [
             {"name": one.name, "outcome": one.outcome.value, "reason": one.reason} for one in judgement.inputs
         ],
@@ -536,7 +536,9 @@ def document(capture: Capture, replayer: Replayer, judgement: Judgement) -> dict
         "written_beside": [{"address": one.address, "size": one.size} for one in judgement.outside],
         "poisoned_bytes": judgement.poisoned_bytes,
         "read_first_bytes": judgement.read_first_bytes,
-        "controls": [{"edit": one.edit, "outcome": one.outcome.value} for one in judgement.controls],
+        "controls": [
+            {"edit": control.edit, "outcome": control.outcome.value} for control in judgement.controls
+        ],
         "survivors": list(judgement.survivors),
         "findings": None if judgement.findings is None else list(judgement.findings),
         "usual_findings": list(judgement.usual_findings),

@@ -133,7 +133,7 @@ def replay_document(capture: Capture, request: ReplayRequest, result: ReplayResu
         "reproduced": result.reproduced,
         "reproduced_reason": result.reproduced_reason,
         "differing": [_range(one) for one in result.differing[:_MOST_DIFFERING]],
-        "reservations": [reservation_document(one) for one in result.reservations],
+        "reservations": [reservation_document(reservation) for reservation in result.reservations],
         "notes": list(result.notes),
         "error": None if result.failure is None else error_of(result.failure),
     }
