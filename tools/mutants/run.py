@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from covering import covering_tests, map_tests
+from covering import covering_tests, functions_of, map_tests
 from places import ROOT, Mutant, area_of, areas_by_lines, draw, mutated
 
 RUNS = Path(__file__).resolve().parent / "runs"
@@ -47,11 +47,22 @@ FURTHER = {
     "rpl_codeobject": ("plugins/rpl_optimize/tests", "plugins/rpl_emu/tests"),
     "rpl_measure": ("plugins/rpl_compare/tests", "plugins/rpl_optimize/tests", "plugins/rpl_autotune/tests"),
     "rpl_amdgpu": ("plugins/rpl_gfx942/tests", "plugins/rpl_analysis/tests"),
+    "rpl_analysis": ("plugins/rpl_report/tests",),
+    "rpl_optimize": ("plugins/rpl_transforms/tests", "plugins/rpl_llm_unroll/tests"),
+    "rpl_transforms": ("plugins/rpl_llm_unroll/tests", "plugins/rpl_optimize/tests"),
+    "rpl_vmreplay": ("plugins/rpl_emu/tests",),
 }
 _DEVICES = ("rpl_gfx942", "rpl_gfx950", "rpl_gfx90a", "rpl_gfx1100", "rpl_gfx1030")
 FURTHER |= dict.fromkeys(_DEVICES, ("plugins/rpl_amdgpu/tests", "plugins/rpl_analysis/tests"))
 #: These look at texts, packages and shapes; no figure is theirs.
 LEFT_OUT = ("tests/docs", "tests/house", "tests/packaging", "tests/fuzz")
+#: But for those that hold declarations against tables: options with their defaults and bounds, fields of what
+#: plugins may import, settings, exit codes. What stands outside of functions meets them first, the rest last.
+DECLARATIONS = (
+    "tests/docs/test_agent_skill.py",
+    "tests/docs/test_hooks_documented.py",
+    "tests/docs/test_reference_tables.py",
+)
 BUDGET_S = 90.0
 CAUGHT, SURVIVED, UNTESTED, DOUBTFUL = "caught", "survived", "no test", "doubtful"
 
@@ -148,9 +159,15 @@ def tests_for(mutant: Mutant) -> list[str]:
         held = sum(re.search(rf"\b{name}\b", _text(test)) is not None for name in names)
         return -held, -len(words & set(re.split(r"[/_.]", test)))
 
-    return sorted(
-        _test_files((_own_tests(area), *FURTHER.get(area, ()))), key=lambda test: (*likely(test), test)
-    )
+    files = _test_files((_own_tests(area), *FURTHER.get(area, ())))
+    return sorted(files, key=lambda test: (*likely(test), test))
+
+
+def _in_order(mutant: Mutant) -> list[str]:
+    """All tests that it meets."""
+    covering = covering_tests(mutant, tests_for(mutant), COVERED)
+    declares = mutant.line not in functions_of(mutant.path, _text(mutant.path))
+    return [*DECLARATIONS, *covering] if declares else [*covering, *DECLARATIONS]
 
 
 def _around(mutant: Mutant) -> set[str]:
@@ -193,8 +210,7 @@ def _try_all(path: Path, options: argparse.Namespace) -> None:
                 row[key] = "gone"
                 continue
             log = SCRATCH / f"seed_{content['seed']}_{content['mutants'].index(row)}.log"
-            tests = covering_tests(_mutant(row), tests_for(_mutant(row)), COVERED)
-            child = trial.start(ROOT / row["path"], source, tests, options.budget, log)
+            child = trial.start(ROOT / row["path"], source, _in_order(_mutant(row)), options.budget, log)
             running[child] = _Trial(row, log, time.monotonic())
         if running:
             _one_ended(running, key)

@@ -6,6 +6,7 @@ import pytest
 
 from rpl_analysis.bottleneck.analyzer import builtin_rules, parse_rules
 from rpl_analysis.bottleneck.classify import Confidence, classify
+from rpl_analysis.bottleneck.figures import ABOVE_CEILING
 from rpl_analysis.interfaces import BottleneckLabel
 from rpl_core.errors import BadDataError
 from rpl_core.model.metric import Exactness, Metric
@@ -205,3 +206,18 @@ def test_broken_rule_file_names_the_rule():
 def test_rules_that_the_toml_library_chokes_on_are_refused_like_any_other(value):
     with pytest.raises(BadDataError, match=r"mine\.toml is not valid TOML"):
         parse_rules(f"rule = {value}", "mine.toml")
+
+
+def test_a_figure_above_its_ceiling_is_told_once_with_the_label_that_it_decides():
+    """The note of a figure that decided nothing, or of another kind, is not told."""
+    above, other = f"{ABOVE_CEILING}: the sheet is wrong", "counted in another pass"
+    figures = {name: metric(value) for name, value in {**HARMLESS, "hbm_utilization": 1.2}.items()}
+    plain = classify("k", figures, rules())
+    assert plain.label is BottleneckLabel.MEMORY_BANDWIDTH_BOUND
+    noted = {
+        "hbm_utilization": Metric(1.2, "fraction", Exactness.EXACT, note=above),
+        "lds_utilization": Metric(0.1, "fraction", Exactness.EXACT, note=above),
+    }
+    assert classify("k", {**figures, **noted}, rules()).reason == f"{plain.reason} {above}"
+    noted = {"hbm_utilization": Metric(1.2, "fraction", Exactness.EXACT, note=other)}
+    assert classify("k", {**figures, **noted}, rules()).reason == plain.reason

@@ -227,3 +227,24 @@ def test_level_above_its_ceiling_is_flagged(place):
     # 400 GB/s is the ceiling of L2; 500 bytes per ns are more
     assert place({"flops": 1, "hbm_bytes": 10, "l2_bytes": 500_000}).exceeds_ceiling == ("l2",)
     assert place({"flops": 1, "hbm_bytes": 10, "l2_bytes": 300_000}).exceeds_ceiling == ()
+
+
+@pytest.mark.parametrize(("model", "bound"), [(None, Bound.COMPUTE), ("valu_width", Bound.MEMORY)])
+def test_integers_count_beside_flops_of_instructions_and_not_beside_those_of_the_documented_model(
+    place, model, bound
+):
+    """400 FLOPs for 100 bytes are far below any ridge, 32 400 operations are above."""
+    figures = {
+        "flops": 400,
+        "flops_valu_width": 400,
+        "valu_flops_f32": 400,
+        "mfma_ops_i8": 32_000,
+        "hbm_bytes": 100,
+    }
+    kernel = place(figures) if model is None else place(figures, model=model)
+    assert (kernel.flops.value, kernel.bound) == (400, bound)
+
+
+def test_integers_alone_say_nothing_where_flops_are_unknown(place):
+    kernel = place({"flops": None, "mfma_ops_i8": 1000, "hbm_bytes": 100})
+    assert (kernel.flops.value, kernel.bound) == (None, None)
