@@ -72,7 +72,7 @@ OPENINGS = {
     "plugins/rpl_autotune/src/rpl_autotune/evaluation/run_job.py:file_lock": OWN,
     "plugins/rpl_autotune/src/rpl_autotune/source_tuning.py:_tried": OWN,
     "rpl_core/executors/worker.py:main": OWN,
-    "plugins/rpl_codeobject/src/rpl_codeobject/kernel_names.py:_work": SYSTEM,
+    "plugins/rpl_codeobject/src/rpl_codeobject/demangle.py:_work": SYSTEM,
     "plugins/rpl_codeobject/src/rpl_codeobject/reading/debug_reader.py:main": SYSTEM,
     "plugins/rpl_codeobject/src/rpl_codeobject/reading/read.py:_read": "MAX_RECORDED_BYTES",
     "plugins/rpl_emu/src/rpl_emu/amd_counters.py:counter_map": INSTALLED,

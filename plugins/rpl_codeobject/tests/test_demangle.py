@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rpl_codeobject.kernel_names import demangled
+from rpl_codeobject.demangle import demangled
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

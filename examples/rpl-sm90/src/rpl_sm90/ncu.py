@@ -166,7 +166,7 @@ def _demangled(symbols: Sequence[str]) -> dict[str, str]:
     A name that is left out stays as it is.
     """
     try:
-        from rpl_codeobject.kernel_names import demangled
+        from rpl_codeobject.demangle import demangled
     except ImportError:
         return {}
     return dict(demangled(sorted(set(symbols))))

@@ -48,7 +48,7 @@ def _demangled(names: list[str]) -> dict[str, str]:
     mangled = [name for name in names if name.startswith(_MANGLED)]
     if not mangled:
         return {name: name for name in names}
-    from rpl_codeobject.kernel_names import demangled
+    from rpl_codeobject.demangle import demangled
 
     found = demangled(mangled)
     taken = set(names)

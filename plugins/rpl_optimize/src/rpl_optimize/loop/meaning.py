@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_codeobject.demangle import demangled
 from rpl_codeobject.kernel_code import CodeObject
-from rpl_codeobject.kernel_names import demangled
 from rpl_core.errors import RplError, UsageError
 from rpl_optimize.build.build_run import Entry, find_database, read_database
 from rpl_optimize.build.systems import (
