@@ -26,12 +26,13 @@ from typing import Any
 
 import attrs
 import numpy as np
+from execution_graph import environment
 from simulated_job import PER_MACHINE, SimulatedJob
 
 from rpl_analysis.ranks.answer import answer_of
 from rpl_analysis.ranks.job import JobSummary
 from rpl_analysis.ranks.summary_file import RecordedFile, SavedSummary, load_summary, save_summary
-from rpl_core.cli.process_start import collect_garbage_rarely, keep_freed_memory
+from rpl_core.process_start import collect_garbage_rarely, keep_freed_memory
 
 #: Targets: CPU seconds for a rank of 20 k dispatches, GB of a process, seconds to merge 4 096 summaries,
 #: the exponent of that over ranks, and two processes against one.
@@ -68,7 +69,9 @@ def measured(words: list[str]) -> Used:
         command = [sys.executable, "-c", _COMMAND, str(own), "ranks", *words, "--json"]
         begin = time.monotonic()
         with printed.open("wb") as out:
-            child = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, cwd=folder)
+            child = subprocess.Popen(
+                command, stdout=out, stderr=subprocess.DEVNULL, cwd=folder, env=environment()
+            )
             _, status, used = os.wait4(child.pid, 0)
         wall_s = time.monotonic() - begin
         if status:
@@ -117,6 +120,7 @@ def read_job(ranks: int, dispatches: int, keep: Path | None, *, two: bool) -> bo
     place = folder.with_name(f"{folder.name}-job")
     shutil.rmtree(place, ignore_errors=True)
     words = [str(folder.resolve()), "-o", str(place.resolve())]
+    measured([*map(str, sorted(folder.resolve().iterdir())[:2]), "--jobs", "2"])  # writes the byte code
     one = measured([*words, *usual, "--jobs", "1"])
     each = 1000 * one.cpu_s / ranks
     print(

@@ -23,7 +23,7 @@ def _answer(arguments: list[str]) -> int:
 
         # Another program named `rpl` exists (a text replacer), hence the long name.
         return print_result(f"rpl (ROCm Perf Lab) {__version__}")
-    from rpl_core.cli.process_start import collect_garbage_rarely
+    from rpl_core.process_start import collect_garbage_rarely
 
     collect_garbage_rarely()
     from rpl_core.cli.run import run

@@ -132,7 +132,7 @@ def profile(context: click.Context, /, application: tuple[str, ...], **flags: An
     rpl profile --device NAME --roofline --runs 5 "./app 100"
     rpl profile --device NAME --from recording_results.db
     """
-    from rpl_core.cli.process_start import import_numpy_alone
+    from rpl_core.process_start import import_numpy_alone
 
     import_numpy_alone()
 
@@ -333,7 +333,7 @@ def analyze(
     rpl analyze rpl-runs/latest
     rpl analyze --device NAME RECORDING ... -o out
     """
-    from rpl_core.cli.process_start import import_numpy_alone
+    from rpl_core.process_start import import_numpy_alone
 
     import_numpy_alone()
     from rpl_core.cli.output import shown_while_long

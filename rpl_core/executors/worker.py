@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import InterruptedRunError, RplError
+from rpl_core.process_start import collect_garbage_rarely, import_numpy_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,8 @@ _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 def main(place: str) -> None:
     """Work until stdin ends, or the process that started this one does."""
     ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+    collect_garbage_rarely()
+    import_numpy_alone()
     # Results must not mix with what plugins print: they get stderr as their standard output.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

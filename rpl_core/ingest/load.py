@@ -17,7 +17,7 @@ from rpl_core.files import sha256_of
 from rpl_core.ingest.claims import claim_files, reader_failed, require_readable
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.recording import Recording, merge_traces
-from rpl_core.model.trace import Trace, TraceRole
+from rpl_core.model.trace import Trace, TraceRole, distinct_values
 from rpl_core.run_directory.layout import DOCUMENTS, MANIFEST, RECORDINGS, is_run_directory
 from rpl_core.text import counted, shorten
 
@@ -68,8 +68,9 @@ def require_one_device(recording: Recording) -> None:
 
 def _architectures(trace: Trace) -> tuple[str, ...]:
     """Of the GPUs that executed work."""
-    used = {int(agent) for agent in set(trace.dispatches.agent.tolist()) if agent >= 0}
-    names = {trace.agents[index].architecture for index in used if trace.agents[index].kind == "GPU"}
+    used = distinct_values(trace.dispatches.agent).tolist()
+    gpus = (trace.agents[index] for index in used if index >= 0 and trace.agents[index].kind == "GPU")
+    names = {gpu.architecture for gpu in gpus}
     return tuple(sorted(name for name in names if name))
 
 

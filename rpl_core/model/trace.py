@@ -119,6 +119,8 @@ NO_HANDLE = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 def distinct_values(column: NDArray[Any]) -> NDArray[Any]:
     """What occurs in ``column``, ascending. ``np.unique`` imports ``numpy.ma`` and hashes first."""
+    if column.strides == (0,):  # one number for all rows
+        column = column[:1]
     ordered = np.sort(column, axis=None)
     first = np.ones(ordered.size, np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from rpl_core.cli.process_start import import_numpy_alone
+from rpl_core.process_start import import_numpy_alone
 
 HEAVY = ("attr", "networkx", "numpy", "pluggy", "pydantic", "rich", "sqlite3", "stevedore")
 BARE = "import json, sys; print(*sys.modules)"
@@ -89,7 +89,7 @@ def test_names_of_modules_that_are_watched_exist():
 
 ONE_THREAD = """
 import os
-from rpl_core.cli.process_start import import_numpy_alone
+from rpl_core.process_start import import_numpy_alone
 from rpl_core.plugins.host import create_host
 from rpl_core.plugins.discovery import PluginSelection
 import_numpy_alone()

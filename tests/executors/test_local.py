@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import time
@@ -42,12 +43,19 @@ def sleep(argument, _place):
     return ""
 
 
+def look_at_own_process(_argument, _place):
+    import numpy  # noqa: F401, ICN001 - what it starts is looked at
+
+    threads = len(list(Path("/proc/self/task").iterdir()))
+    return f"{threads} {gc.get_threshold()[0]} {os.environ.get('OPENBLAS_NUM_THREADS')}"
+
+
 @pytest.fixture(autouse=True)
 def importable(monkeypatch):
     """Workers import the functions above by the name that this module has here."""
     root = str(Path(__file__).parent)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH")))))
-    for function in (shout, refuse, stumble, die, sleep):
+    for function in (shout, refuse, stumble, die, sleep, look_at_own_process):
         monkeypatch.setattr(function, "__module__", "test_local")
 
 
@@ -69,6 +77,13 @@ def test_every_task_is_answered_once():
     assert (answers[5].error, answers[5].exit_code) == ("five is broken. Next: throw it away.", 65)
     assert (answers[6].exit_code, answers[6].lost) == (70, False)
     assert "AttributeError" in answers[6].error
+
+
+def test_a_worker_is_as_cheap_as_a_command_and_tells_its_application_nothing_of_it(monkeypatch):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    with LocalExecutor().open(ExecutorRequest(jobs=1)) as workers:
+        told = _done(workers, [Task(1, look_at_own_process, "")])[1].text
+    assert told == "1 200000 None"
 
 
 def test_a_device_has_a_process_that_knows_it():

@@ -56,7 +56,7 @@ OPENINGS = {
     "plugins/rpl_analysis/src/rpl_analysis/bottleneck/analyzer.py:builtin_rules": INSTALLED,
     "plugins/rpl_analysis/src/rpl_analysis/documents/kinds.py:_Kind.shape": INSTALLED,
     "plugins/rpl_analysis/src/rpl_analysis/text/packaged_toml.py:packaged_rules": INSTALLED,
-    "plugins/rpl_analysis/src/rpl_analysis/ranks/gather.py:_summed_up": OWN,
+    "plugins/rpl_analysis/src/rpl_analysis/ranks/gather.py:_workers": OWN,
     "plugins/rpl_compare/src/rpl_compare/ci.py:append_summary": NAMED,
     "plugins/rpl_att/src/rpl_att/decoding/decode.py:read_loads": BLOCKS,
     "plugins/rpl_att/src/rpl_att/decoding/decode.py:_answer": OWN,

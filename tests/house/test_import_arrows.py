@@ -52,7 +52,7 @@ ALLOWED = {
 #: Rooms inside a distribution, the lowest first: a room may import itself and those before it.
 LAYERS = {
     "rpl_core": (
-        ("errors", "exit_codes", "interrupts", "markers", "text", "files", "values"),
+        ("errors", "exit_codes", "interrupts", "markers", "process_start", "text", "files", "values"),
         ("model", "contracts"),
         ("interfaces",),
         ("hookspecs", "config", "process"),

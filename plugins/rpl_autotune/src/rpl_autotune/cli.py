@@ -181,7 +181,7 @@ def autotune(context: click.Context, /, **flags: Any) -> int:
       --build "hipcc k.hip {defines} -o {output}"
     rpl autotune --recorded convolution.json.gz --budget 100
     """
-    from rpl_core.cli.process_start import import_numpy_alone
+    from rpl_core.process_start import import_numpy_alone
 
     import_numpy_alone()
     session = session_of(context)

@@ -54,7 +54,7 @@ def ranks(context: click.Context, /, recordings: tuple[Path, ...], **flags: Any)
     rpl ranks FOLDER-OF-RANKS -o job --jobs 16 --group-by host
     rpl ranks job --json
     """
-    from rpl_core.cli.process_start import import_numpy_alone
+    from rpl_core.process_start import import_numpy_alone
 
     import_numpy_alone()
     from rpl_analysis.cli.ranks_command import run_ranks

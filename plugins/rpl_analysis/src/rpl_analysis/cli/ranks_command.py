@@ -8,28 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_analysis.contracts.ranks_document import RanksDocument
-from rpl_analysis.contracts.record import plain_values
-from rpl_analysis.ranks.answer import answer_of
-from rpl_analysis.ranks.gather import SUMMARIES, Gathered, GatherRequest, gather, gather_kept, numbers_in
-from rpl_analysis.ranks.job import JobSummary
-from rpl_analysis.ranks.page import job_page
-from rpl_analysis.ranks.text import job_text
-from rpl_core.contracts import SCHEMA_VERSION
-from rpl_core.documents import to_json
+from rpl_analysis.ranks.gather import SUMMARIES, GatherRequest, gather, gather_kept
 from rpl_core.errors import UsageError
-from rpl_core.files import write_atomic
-from rpl_core.text import counted
 
 if TYPE_CHECKING:
     from rpl_analysis.cli.ranks import RanksCall
-    from rpl_analysis.contracts.rank_job import RankJob
     from rpl_analysis.ranks.answer import Grouping
     from rpl_analysis.ranks.summary import RankSummary
     from rpl_core.cli.session import Session
-
-NAME = "ranks.json"
-_PAGE = "ranks.html"
 
 
 def run_ranks(session: Session, call: RanksCall) -> None:
@@ -48,25 +34,16 @@ def run_ranks(session: Session, call: RanksCall) -> None:
         else:
             request = GatherRequest(place / SUMMARIES, call.jobs, call.cluster, call.executor)
             with session.output.progress("ranks", total=None) as step:
-                gathered = gather(call.recordings, request, session, step)
-        job = _answer(gathered, group_of)
-        document = RanksDocument.model_validate({"schema_version": SCHEMA_VERSION, "job": plain_values(job)})
-        text = to_json(document)
-        if kept is not None or call.output is not None:
-            write_atomic(place / _PAGE, job_page(job))
-            write_atomic(place / NAME, text)
-            session.output.note(
-                f"{place}: {counted(gathered.read, 'recording')} read, {gathered.kept} summed up before"
-            )
-    for one in job.missing:
-        session.output.warning(f"{one.recording} is missing: {one.reason}")
-    session.output.raw(text if call.as_json else job_text(job))
+                gathered = gather(call.recordings, request, session, step, _import_what_answers)
+        from rpl_analysis.cli.ranks_answer import answer_ranks
+
+        answer_ranks(
+            session, gathered, group_of, place if kept or call.output else None, as_json=call.as_json
+        )
 
 
-def _answer(gathered: Gathered, group_of: Grouping | None) -> RankJob:
-    job = JobSummary.of(gathered.ranks)
-    numbers = numbers_in([rank.identity.recording for rank in job.ranks]) or list(range(len(job.ranks)))
-    return answer_of(job, numbers, missing=gathered.missing, group_of=group_of)
+def _import_what_answers() -> None:
+    import rpl_analysis.cli.ranks_answer  # noqa: F401 - it is only loaded, while workers read
 
 
 def _grouping(asked: str | None) -> Grouping | None:

@@ -221,10 +221,10 @@ class _Savings:
         saved = np.zeros(execution.size + 1, dtype=np.int64)
         np.cumsum(execution - shrunk(execution, scenario.speedup), out=saved[1:])
         before = saved[look.before_segment]
-        gain = saved[look.before_target]
-        gain -= saved[look.to_source]
-        gain += before[self._from_segment]
-        gain -= before[self._to_segment]
+        gain = saved.take(look.before_target)
+        gain -= saved.take(look.to_source)
+        gain += before.take(self._from_segment)
+        gain -= before.take(self._to_segment)
         return gain, before - saved[look.to_segment_end]
 
     def _look_up(self, symbol: int) -> _Look:
@@ -236,8 +236,9 @@ class _Savings:
         return _Look(
             symbol=symbol,
             position=np.flatnonzero(own),
-            to_source=so_far[contraction.source_position],
-            before_target=so_far[target] - own[target],
+            # Looked up by each scenario of the symbol: indices of other types would be copied each time.
+            to_source=so_far[contraction.source_position].astype(np.intp),
+            before_target=(so_far[target] - own[target]).astype(np.intp),
             before_segment=so_far[start] - own[start],
             to_segment_end=so_far[self._last],
         )
@@ -249,8 +250,8 @@ class _Look:
 
     symbol: int
     position: IntArray
-    to_source: NDArray[np.int32]
-    before_target: NDArray[np.int32]
+    to_source: NDArray[np.intp]
+    before_target: NDArray[np.intp]
     before_segment: NDArray[np.int32]
     to_segment_end: NDArray[np.int32]
 

@@ -152,7 +152,11 @@ def _order(graph: ExecutionGraph, domain: Domain, bounds: PathBoundsPart) -> dic
     if not known:
         longest = max(bounds.all_edges_ns, longest_chain_ns(domain))
         bounds = attrs.evolve(bounds, any_order_ns=longest)
-    return {"lanes": int(distinct_values(domain.work.lane).size), "order_known": known, "bounds": bounds}
+    return {
+        "lanes": int(np.count_nonzero(np.bincount(domain.work.lane))),
+        "order_known": known,
+        "bounds": bounds,
+    }
 
 
 def _summed_up(

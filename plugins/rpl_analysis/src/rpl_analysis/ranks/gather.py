@@ -6,11 +6,11 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -69,37 +69,53 @@ class Gathered:
     kept: int
 
 
-#: What a reader reads together.
+#: What a reader reads together, by absolute paths without links.
 _Files = tuple[Path, ...]
+#: Takes a task, and waits a moment for answers.
+_Workers = tuple[Callable[[Task], None], Callable[[], list[Answer]]]
 
 
 def gather(
-    paths: Sequence[Path], request: GatherRequest, session: Session, step: Callable[[str], None]
+    paths: Sequence[Path],
+    request: GatherRequest,
+    session: Session,
+    step: Callable[[str], None],
+    meanwhile: Callable[[], None],
 ) -> Gathered:
-    """The summaries of all recordings in ``paths``. One that can't be read costs itself and is named."""
-    files = expand(paths)
-    kept = _kept(request.store, files)
+    """The summaries of all recordings in ``paths``. One that can't be read costs itself and is named.
+
+    ``meanwhile`` is called once, where there are workers after they got something to do.
+    """
+    whole = {file: file.resolve() for file in expand(paths)}  # once: every folder on the way is looked at
+    kept = _kept(request.store, whole.values())
     known = {file for own in kept for file in own}
-    left = [file for file in files if file not in known]
-    recordings, others = _find(left, paths, known, session)
+    left = [file for file in whole if whole[file] not in known]
     saved = dict(kept)
-    problems = []
-    for done, (recording, problem) in enumerate(_summed_up(recordings, request, session), 1):
-        if done % max(1, len(recordings) // _MOST_STEPS) == 0 or done == len(recordings):
-            step(f"{recording[0].name} ({done} of {len(recordings)})")
-        try:
-            if problem is not None:
-                raise BadDataError(problem)
-            saved[recording] = load_summary(_place(request.store, recording))
-        except RplError as error:
-            problems.append((recording, error.fact))
+    # Of what was summed up before little may be left: then it is looked at before a worker starts.
+    looked_at = _find(left, paths, known, session) if kept else None
+    to_read = left if looked_at is None else [file for recording in looked_at[0] for file in recording]
+    with _workers(to_read, request, session) as workers:
+        found, others = looked_at or _find(left, paths, known, session)
+        recordings = [tuple(whole[file] for file in recording) for recording in found]
+        problems = [(tuple(whole[file] for file in files), reason) for files, reason in others]
+        for done, (recording, problem) in enumerate(
+            _summed_up(recordings, request.store, session, workers, meanwhile), 1
+        ):
+            if done % max(1, len(recordings) // _MOST_STEPS) == 0 or done == len(recordings):
+                step(f"{recording[0].name} ({done} of {len(recordings)})")
+            try:
+                if problem is not None:
+                    raise BadDataError(problem)
+                saved[recording] = load_summary(_place(request.store, recording))
+            except RplError as error:
+                problems.append((recording, error.fact))
     if not saved:
-        reasons = {reason for _, reason in problems}
+        reasons = {reason for files, reason in problems if files in recordings}
         raise BadDataError(
             f"none of {counted(len(recordings), 'recording')} can be read: {min(reasons)}",
             next_step="`rpl analyze RECORDING` says more of one",
         )
-    return _gathered(saved, [*others, *problems], kept=len(kept))
+    return _gathered(saved, problems, kept=len(kept))
 
 
 def gather_kept(folder: Path) -> Gathered:
@@ -219,19 +235,19 @@ def _parts(claim: Claim) -> tuple[InputSet, ...]:
 
 def _names(sets: Sequence[Sequence[Path]]) -> list[str]:
     """The place of each recording below what all share."""
-    first = [str(one[0].resolve()) for one in sets]
+    first = [str(one[0]) for one in sets]
     root = os.path.commonpath([str(Path(path).parent) for path in first])
     return [Path(os.path.relpath(path, root)).as_posix() for path in first]
 
 
 def _place(store: Path, files: _Files) -> Path:
     """Of the summary: by the place of the recording, whatever it is called from."""
-    return store / f"{hashlib.sha256(str(files[0].resolve()).encode()).hexdigest()[:24]}.npz"
+    return store / f"{hashlib.sha256(str(files[0]).encode()).hexdigest()[:24]}.npz"
 
 
-def _kept(store: Path, files: Sequence[Path]) -> dict[_Files, SavedSummary]:
+def _kept(store: Path, files: Iterable[Path]) -> dict[_Files, SavedSummary]:
     """Of recordings among ``files`` that are as they were summed up; what can't be read is made again."""
-    named = {str(file.resolve()): file for file in files}
+    named = {str(file): file for file in files}
     kept = {}
     for path in sorted(store.glob("*.npz")):
         with suppress(BadDataError, KeyError):  # of another version, damaged, or of other recordings
@@ -242,61 +258,76 @@ def _kept(store: Path, files: Sequence[Path]) -> dict[_Files, SavedSummary]:
     return kept
 
 
+@contextmanager
+def _workers(files: Sequence[Path], request: GatherRequest, session: Session) -> Iterator[_Workers | None]:
+    """Who sums up ``files``; ``None``: this process. They start while it looks what the files are."""
+    jobs = min(request.jobs or _usual_jobs(files), len(files))
+    if not files or (jobs == 1 and request.cluster is None and request.executor is None):
+        yield None
+        return
+    name = request.executor or ("dask" if request.cluster is not None else "local")
+    executors = session.host.catalog.executors()
+    executor, plugin = executors.get(name), executors.plugin_of(name)
+    what = f"executor {name!r}"
+    with plugin_boundary(plugin, what):
+        opened: object = executor.open(
+            ExecutorRequest(jobs=jobs, address=request.cluster, note=session.output.note)
+        )
+        if not isinstance(opened, Workers):
+            raise TypeError(f"Workers were expected, not {type(opened).__name__}")
+    workers = opened
+
+    def answers() -> list[Answer]:
+        with plugin_boundary(plugin, what):
+            return [answer for answer in workers.wait(_WAIT_S) if isinstance(answer, Answer)]
+
+    with workers:
+        yield workers.submit, answers
+
+
+def _usual_jobs(files: Sequence[Path]) -> int:
+    if sum(path.stat().st_size for path in files) < _BYTES_FOR_SEVERAL:
+        return 1
+    pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(len(os.sched_getaffinity(0)), pages // _BYTES_OF_A_JOB))
+
+
 def _summed_up(
-    recordings: Sequence[_Files], request: GatherRequest, session: Session
+    recordings: Sequence[_Files],
+    store: Path,
+    session: Session,
+    workers: _Workers | None,
+    meanwhile: Callable[[], None],
 ) -> Iterator[tuple[_Files, str | None]]:
     """Each recording when its summary is written, or with the reason why it is not."""
-    if not recordings:
-        return
-    request.store.mkdir(parents=True, exist_ok=True)
+    store.mkdir(parents=True, exist_ok=True)
     plugins = {
         "plugin_modules": session.plugin_modules,
         "disabled_plugins": session.disabled_plugins,
         "config_file": session.config_file and str(Path(session.config_file).resolve()),
     }
-    tasks = {
-        number: Task(number, sum_up, _argument(recording, request.store, plugins))
-        for number, recording in enumerate(recordings)
-    }
-    size = sum(path.stat().st_size for recording in recordings for path in recording)
-    jobs = request.jobs or _usual_jobs(len(tasks), size)
-    if jobs == 1 and request.cluster is None and request.executor is None:
-        for number, task in tasks.items():
-            yield recordings[number], _problem_in(task.function(task.argument, "here"))
-        return
-    name = request.executor or ("dask" if request.cluster is not None else "local")
-    executors = session.host.catalog.executors()
-    executor, plugin = executors.get(name), executors.plugin_of(name)
-    with plugin_boundary(plugin, f"executor {name!r}"):
-        workers: object = executor.open(
-            ExecutorRequest(jobs=min(jobs, len(tasks)), address=request.cluster, note=session.output.note)
+    folder = store.resolve()
+    arguments = [
+        json.dumps(
+            {"files": list(map(str, files)), "summary": str(_place(folder, files)), "plugins": plugins}
         )
-        if not isinstance(workers, Workers):
-            raise TypeError(f"Workers were expected, not {type(workers).__name__}")
-    with workers:
-        for task in tasks.values():
-            workers.submit(task)
-        left = set(tasks)
-        while left:
-            with plugin_boundary(plugin, f"executor {name!r}"):
-                answers = [answer for answer in workers.wait(_WAIT_S) if isinstance(answer, Answer)]
-            for answer in answers:
-                if answer.number in left:
-                    left.remove(answer.number)
-                    yield recordings[answer.number], answer.error or _problem_in(answer.text)
-
-
-def _usual_jobs(tasks: int, size: int) -> int:
-    if size < _BYTES_FOR_SEVERAL:
-        return 1
-    pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min(len(os.sched_getaffinity(0)), pages // _BYTES_OF_A_JOB, tasks))
-
-
-def _argument(recording: _Files, store: Path, plugins: Mapping[str, Any]) -> str:
-    files = [str(path.resolve()) for path in recording]
-    place = str(_place(store, recording).resolve())
-    return json.dumps({"files": files, "summary": place, "plugins": plugins})
+        for files in recordings
+    ]
+    if workers is None:
+        meanwhile()
+        for recording, argument in zip(recordings, arguments, strict=True):
+            yield recording, _problem_in(sum_up(argument, "here"))
+        return
+    submit, answers = workers
+    for number, argument in enumerate(arguments):
+        submit(Task(number, sum_up, argument))
+    meanwhile()
+    left = set(range(len(recordings)))
+    while left:
+        for answer in answers():
+            if answer.number in left:
+                left.remove(answer.number)
+                yield recordings[answer.number], answer.error or _problem_in(answer.text)
 
 
 def _problem_in(text: str) -> str | None:

@@ -12,9 +12,7 @@ import attrs
 import numpy as np
 
 from rpl_analysis.critical_path.intervals import merge_intervals
-from rpl_analysis.execution_graph.build import process_lengths
 from rpl_analysis.execution_graph.graph import work_nodes
-from rpl_analysis.phases import phase_report
 from rpl_analysis.ranks.digest import KernelTimes, times_of
 from rpl_analysis.ranks.report import collectives_among, rank_keys
 from rpl_core.model.trace import COLLECTIVES, CollectiveLaunch
@@ -135,6 +133,10 @@ class RankSummary:
 
 def summarise(trace: Trace, recording: str, rules: Iterable[CollectiveRule]) -> tuple[RankSummary, ...]:
     """One summary for each rank of ``trace`` that launched a kernel."""
+    # Who only merges summaries builds no graph.
+    from rpl_analysis.execution_graph.build import process_lengths
+    from rpl_analysis.phases import phase_report
+
     work = work_nodes(trace, include_copies=True)
     rank, keys = rank_keys(trace, work)
     if not keys:

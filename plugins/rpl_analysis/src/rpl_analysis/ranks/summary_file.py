@@ -205,8 +205,8 @@ def _require_sound(rank: RankSummary) -> None:
 
 
 def is_of(saved: SavedSummary, files: Sequence[Path]) -> bool:
-    """Whether the recording in ``files`` is the one that was summed up."""
-    if [str(path.resolve()) for path in files] != [file.path for file in saved.files]:
+    """Whether the recording in ``files`` (absolute, without links) is the one that was summed up."""
+    if list(map(str, files)) != [file.path for file in saved.files]:
         return False
     for path, file in zip(files, saved.files, strict=True):
         try:

@@ -162,7 +162,7 @@ def compare(context: click.Context, /, base: Path | None, new: Path | None, **fl
     rpl compare --history rpl-runs --html history.html
     rpl compare main branch --annotate github --junit perf.xml
     """
-    from rpl_core.cli.process_start import import_numpy_alone
+    from rpl_core.process_start import import_numpy_alone
 
     import_numpy_alone()
     from rpl_compare.cli import compare_command

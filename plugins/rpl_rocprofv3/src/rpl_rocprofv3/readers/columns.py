@@ -362,4 +362,4 @@ def _typed(column: NDArray[Any], kind: type[np.generic], selection: NDArray[Any]
         return np.broadcast_to(
             column[:1].astype(kind)[0], len(column) if selection is None else len(selection)
         )
-    return np.ascontiguousarray(column if selection is None else column[selection], dtype=kind)
+    return np.ascontiguousarray(column if selection is None else column.take(selection), dtype=kind)

@@ -49,7 +49,9 @@ def _unexplained(nodes: WorkNodes, by_lane: Int64Column) -> Int64Column:
     gap, of_lane = gap[linked], lane[1:][linked]
     count = np.bincount(of_lane, minlength=len(nodes.lanes))
     median = _medians(gap, count)
-    return np.sort(by_lane[1:][linked][gap > median[of_lane]])
+    unexplained = np.zeros(len(nodes), dtype=np.bool_)
+    unexplained[by_lane[1:][linked][gap > median[of_lane]]] = True
+    return np.flatnonzero(unexplained)
 
 
 def _medians(values: Int64Column, count: NDArray[np.intp]) -> Int64Column:

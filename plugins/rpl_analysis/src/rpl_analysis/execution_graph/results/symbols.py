@@ -173,43 +173,40 @@ _BLOCK = 2**17
 
 def sum_symbol_edges(solved: SolvedDomain, links: LaneLinks) -> tuple[tuple[SymbolEdgePart, ...], int]:
     """The most frequent edges, and how many were left out. ``gap_ns`` sums begin minus end, at least 0."""
-    sums: dict[int, tuple[int, int]] = {}
     # In blocks: with millions of nodes the columns of all edges would be most of the memory.
-    for source, target, kind in chain(
-        _along_lanes(solved, links), _blocks(*_across(solved)), _blocks(*_through_host(solved))
-    ):
-        _add(sums, solved, source, target, kind)
+    blocks = chain(_along_lanes(solved, links), _blocks(*_across(solved)), _blocks(*_through_host(solved)))
+    nothing = (np.zeros(0, np.int64),) * 3
+    parts = [nothing, *(_summed(solved, *block) for block in blocks)]
+    part_keys, part_counts, part_gaps = map(np.concatenate, zip(*parts, strict=True))
+    keys, index = number_keys(part_keys)
+    count, gap_ns = sum_by(index, part_counts, keys.size), sum_by(index, part_gaps, keys.size)
     # Kernel names ascend with their numbers, so that equal counts come in the order of names.
-    chosen = sorted(sums, key=lambda key: (-sums[key][0], key))[:MOST_SYMBOL_EDGES]
+    chosen = np.argsort(-count, kind="stable")[:MOST_SYMBOL_EDGES]
     names = solved.domain.work.symbol_names
     edges = tuple(
         SymbolEdgePart(
             source=names[key // _KINDS // len(names)],
             target=names[key // _KINDS % len(names)],
             kind=EdgeKind(key % _KINDS).name.lower(),
-            count=sums[key][0],
-            gap_ns=sums[key][1],
+            count=edge_count,
+            gap_ns=edge_gap_ns,
         )
-        for key in chosen
+        for key, edge_count, edge_gap_ns in zip(
+            *(column[chosen].tolist() for column in (keys, count, gap_ns)), strict=True
+        )
     )
-    return edges, len(sums) - len(edges)
+    return edges, keys.size - len(edges)
 
 
-def _add(
-    sums: dict[int, tuple[int, int]],
-    solved: SolvedDomain,
-    source: Int64Column,
-    target: Int64Column,
-    kind: NDArray[np.int8],
-) -> None:
+def _summed(
+    solved: SolvedDomain, source: Int64Column, target: Int64Column, kind: NDArray[np.int8]
+) -> tuple[Int64Column, Int64Column, Int64Column]:
+    """The distinct (symbols, kind) as numbers, how many edges each has, and their gaps."""
     domain = solved.domain
     pair = domain.symbol[source].astype(np.int64) * len(domain.work.symbol_names) + domain.symbol[target]
     keys, index = number_keys(pair * _KINDS + kind)
     gaps = np.maximum(domain.begin_ns[target] - domain.end_ns[source], 0)
-    counts = np.bincount(index, minlength=keys.size).tolist()
-    for key, count, gap in zip(keys.tolist(), counts, sum_by(index, gaps, keys.size).tolist(), strict=True):
-        before = sums.get(key, (0, 0))
-        sums[key] = (before[0] + count, before[1] + gap)
+    return keys, np.bincount(index, minlength=keys.size), sum_by(index, gaps, keys.size)
 
 
 def _along_lanes(solved: SolvedDomain, links: LaneLinks) -> Iterator[Edges]:

@@ -241,12 +241,18 @@ class ChangedWork:
 
     def _last_end_ns(self, saved_ns: Int64Column) -> int:
         """When the last node ends if everything begins as recorded."""
-        end_ns, last = self.work.end_ns[self.rows], self.work.last_end_ns
-        if int(end_ns.max()) == last:
+        own, others = self._ends_ns
+        return max(others, int((own - saved_ns).max()))
+
+    @cached_property
+    def _ends_ns(self) -> tuple[Int64Column, int]:
+        """When the rows end, and the last of all others."""
+        own, last = self.work.end_ns[self.rows], self.work.last_end_ns
+        if int(own.max()) == last:
             others = self.work.end_ns.copy()
-            others[self.rows] -= saved_ns
-            return int(others.max())
-        return max(last, int((end_ns - saved_ns).max()))
+            others[self.rows] = np.iinfo(np.int64).min
+            last = int(others.max())
+        return own, last
 
     def _most_in_a_chain(self, weight_ns: Int64Column) -> int:
         """The largest sum of weights over rows of one process that do not overlap."""

@@ -146,17 +146,23 @@ def shared_kind(kind: int, windows: Bytes, offset: int, *, as_float: bool) -> Co
     if kind == _REAL and as_float:
         return ColumnBatch(np.ndarray((count,), ">f8", windows, offset, (width,)).astype(np.float64), 0)
     if kind >= _FIRST_TEXT or kind == _REAL or (kind == NULL and as_float):
-        unknown = np.float64(np.nan) if as_float else np.int32(NOT_RECORDED)
-        return ColumnBatch(np.broadcast_to(unknown, count), count if kind != NULL else 0)
+        unknown = np.broadcast_to(np.nan, count) if as_float else _repeated(NOT_RECORDED, count)
+        return ColumnBatch(unknown, count if kind != NULL else 0)
     values: NDArray[Any]
     if kind in _CONSTANTS:
-        values = np.broadcast_to(np.int32(_CONSTANTS[kind]), count)
+        values = _repeated(_CONSTANTS[kind], count)
     else:
         number, shift = _STORED[kind]
         stored = np.ndarray((count,), number, windows, offset, (width,))
         values = stored.astype(np.int32 if kind <= _WIDEST_INT32 else np.int64)
         values >>= shift
     return ColumnBatch(values.astype(np.float64) if as_float else values, 0)
+
+
+def _repeated(number: int, count: int) -> NDArray[np.int32]:
+    """``np.broadcast_to``, which takes several times as long as most columns of a batch."""
+    repeated: NDArray[np.int32] = np.ndarray((count,), np.int32, np.int32(number).tobytes(), 0, (0,))
+    return repeated
 
 
 def scattered(size: int, parts: Sequence[tuple[Rows, ColumnBatch]]) -> ColumnBatch:
@@ -254,15 +260,37 @@ class Records:
     @property
     def rowid(self) -> IntegerColumn:
         """The row ids, in row order."""
-        values = _varints(self._words_at(self._rowid_at, "<u8"), self._head - self._rowid_at)
+        values = self._consecutive_rowids()
+        if values is None:
+            values = self._rowids(slice(None))
         return values.astype(np.int32) if int(values.max(initial=0)) <= _LARGEST_INT32 else values
+
+    def _rowids(self, rows: Rows) -> Int64Column:
+        at = self._rowid_at[rows]
+        return _varints(self._words_at(at, "<u8"), self._head[rows] - at)
+
+    def _consecutive_rowids(self) -> Int64Column | None:
+        """The row ids where those of each page follow each other, as they do unless rows were deleted.
+
+        They ascend within a page (file format, 1.6), so that the first and the last one tell.
+        """
+        counts = self._counts[self._counts > 0]
+        if int(counts.sum()) != len(self):
+            return None  # some rows were left out
+        behind = np.cumsum(counts)
+        first, last = self._rowids(behind - counts), self._rowids(behind - 1)
+        if not np.array_equal(last - first, counts - 1):
+            return None
+        values: Int64Column = np.repeat(first - (behind - counts), counts)
+        values += np.arange(len(values))
+        return values
 
     def _cells(self, page_bytes: int) -> Int64Column:
         """Position of every cell in the buffer, in row order."""
         pages = self._buffer[: len(self._buffer) - PADDING].reshape(-1, page_bytes)
         if (pages[:, 0] != _LEAF).any():
             raise UnsupportedLayoutError
-        counts = pages[:, 3].astype(np.int64) << 8 | pages[:, 4]
+        self._counts = counts = pages[:, 3].astype(np.int64) << 8 | pages[:, 4]
         most = int(counts.max())
         if most * 2 + _LEAF_HEADER > page_bytes:
             raise UnsupportedLayoutError

@@ -117,7 +117,8 @@ def time_order(
         return None
     # Rows come nearly in order of begin, which a stable sort exploits; what ties is sorted once more.
     order: Int64Column = np.argsort(begin_ns, kind="stable")
-    tied = begin_ns[order[1:]] == begin_ns[order[:-1]]
+    begin = begin_ns.take(order)
+    tied = begin[1:] == begin[:-1]
     if tied.any():
         slots = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
         rows = order[slots]
