@@ -24,7 +24,7 @@ from noise_shapes import REAL_KERNELS, SHAPES, Shape, real_runs, real_shapes
 
 from rpl_core.model.metric import Origin
 from rpl_measure.sequential import new_first
-from rpl_optimize.contracts.optimize import PolicyPart
+from rpl_optimize.contracts import PolicyPart
 from rpl_optimize.measurement.measure import DecidedOnTimes, PairTimes
 from rpl_testkit.pair_model import ModelledPairs, ModelledTrial, TimingModel, try_modelled
 

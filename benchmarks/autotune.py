@@ -41,8 +41,7 @@ from rpl_autotune.recorded_space import RecordedSpace, read_recorded
 from rpl_autotune.regression import TimeModel, Trust, held_out, training_of
 from rpl_autotune.search.outcome import compare_times
 from rpl_autotune.space.read import space_of
-from rpl_autotune.strategies.optuna_sampler import OptunaStrategy
-from rpl_autotune.strategies.regression import RegressionStrategy
+from rpl_autotune.strategies import OptunaStrategy, RegressionStrategy
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from collections import Counter
 import attrs
 import numpy as np
 
-from rpl_optimize.contracts.optimize import PolicyPart
+from rpl_optimize.contracts import PolicyPart
 from rpl_testkit.pair_model import TimingModel, judge_modelled
 
 SEED = 20_260_301

@@ -24,7 +24,7 @@ from rpl_codeobject.kernel_code import CodeObject
 from rpl_core.model.device import Architecture
 from rpl_core.values import frozen
 from rpl_gfx942.plugin import rpl_device_models
-from rpl_optimize.contracts.optimize import GuardPart
+from rpl_optimize.contracts import GuardPart
 from rpl_optimize.interfaces.proposer import InstalledTransformation
 from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict, KernelSource
 from rpl_optimize.loop.binary_stage import LaunchLimit, guard_binary

@@ -20,7 +20,7 @@ from rpl_core.text import readable
 from rpl_selftest.kept import document_in, read_archive
 
 if TYPE_CHECKING:
-    from rpl_selftest.contract import SelftestDocument
+    from rpl_selftest.check import SelftestDocument
 
 HEAD = ("GPU", "rpl", "date", "origin", "check", "outcome", "expected", "found", "rests on it")
 _LONGEST_CELL = 300

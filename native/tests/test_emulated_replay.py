@@ -9,7 +9,7 @@ import struct
 import attrs
 import pytest
 
-from rpl_emu.replay.replayer import EmulatedReplayer
+from rpl_emu.replay import EmulatedReplayer
 from rpl_optimize.interfaces.equivalence import EquivalenceOptions, EquivalenceRequest, EquivalenceVerdict
 from rpl_vmreplay.capture.folder import open_capture
 from rpl_vmreplay.compare.judge import Allowance, Verdict, compare_code

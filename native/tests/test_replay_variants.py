@@ -8,10 +8,10 @@ import re
 import numpy as np
 import pytest
 
-from rpl_emu.replay.replayer import EmulatedReplayer
+from rpl_emu.replay import EmulatedReplayer
 from rpl_testkit.requirements import require
-from rpl_vmreplay.capture.accesses import captured_ranges
 from rpl_vmreplay.capture.folder import open_capture
+from rpl_vmreplay.capture.plain_memory import captured_ranges
 from rpl_vmreplay.compare import judge
 from rpl_vmreplay.compare.judge import ACCEPTED, Allowance, Verdict, compare_code
 from rpl_vmreplay.compare.pair import subjects_of

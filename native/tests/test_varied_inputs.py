@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_emu.replay.replayer import EmulatedReplayer
+from rpl_emu.replay import EmulatedReplayer
 from rpl_optimize.interfaces.equivalence import EquivalenceVerdict
 from rpl_vmreplay.capture.folder import open_capture
 from rpl_vmreplay.compare.pair import subjects_of

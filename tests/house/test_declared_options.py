@@ -58,6 +58,7 @@ def test_options_are_declared_this_way():
     found = {name for name, fields in _declared(trees).items() if fields}
     commands = {"ProfileCall", "DeviceOption", "AnalysisOptions", "AnalyzeOptions", "OptimizeSettings"}
     commands |= {"CompareSettings", "RanksCall", "PromptSettings", "FormOptions"}
+    commands |= {"ProgramOptions", "TimingOptions", "SearchOptions", "PlaceOptions"}
     assert found >= {*commands, "ModelRequest", "LlmSettings"}
 
 

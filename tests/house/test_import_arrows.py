@@ -92,7 +92,7 @@ LAYERS = {
     ),
     "rpl_autotune": (
         ("contracts", "interfaces"),
-        ("hookspecs", "space", "source_options"),
+        ("hookspecs", "space", "options"),
         ("evaluation", "regression", "source_tuning"),
         ("cache", "recorded_space", "strategies"),
         ("search", "report"),

@@ -20,8 +20,10 @@ from rpl_measure.estimates import (
     robust_sigma,
     shift,
 )
-from rpl_measure.minimum_detectable import (
+from rpl_measure.rank_tests import (
     Requirement,
+    holm_adjusted,
+    mann_whitney_test,
     minimum_detectable_change,
     paired_precision,
     pairs_needed,
@@ -29,7 +31,6 @@ from rpl_measure.minimum_detectable import (
     student_quantile,
     unpaired_precision,
 )
-from rpl_measure.rank_tests import holm_adjusted, mann_whitney_test
 from rpl_measure.sequential import paired_ratio_interval
 from rpl_measure.series import find_drift
 

@@ -12,7 +12,7 @@ import pytest
 
 from rpl_core.errors import BadDataError
 from rpl_selftest.bench import Bench
-from rpl_selftest.contract import LinePart, SelftestDocument
+from rpl_selftest.check import LinePart, SelftestDocument
 from rpl_selftest.kept import (
     KeptResult,
     document_in,

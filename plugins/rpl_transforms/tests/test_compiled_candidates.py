@@ -8,8 +8,8 @@ import pytest
 
 from rpl_codeobject.comparing import compare_code_objects
 from rpl_codeobject.kernel_code import CodeObject
-from rpl_optimize.build.binary_guards import binary_guards
 from rpl_optimize.interfaces.transformation import KernelSource
+from rpl_optimize.loop.binary_stage import binary_guards
 from rpl_optimize.transform import apply_edits
 from rpl_transforms.resource_screen import DeviceCompiler, NotCompiled, ResourceScreen
 from rpl_transforms.unroll import Unroll

@@ -254,8 +254,8 @@ def test_sparse_regions_are_compared_without_reading_their_holes(rpl_cli, write_
 
 
 def test_pages_are_whole_and_end_with_their_region(write_rpl_capture):
-    from rpl_vmreplay.capture.accesses import pages_of
     from rpl_vmreplay.capture.folder import open_capture
+    from rpl_vmreplay.capture.plain_memory import pages_of
     from rpl_vmreplay.interfaces.replayer import MemoryRange
 
     size = 3 * (1 << 20) + 100

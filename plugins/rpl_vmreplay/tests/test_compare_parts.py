@@ -12,7 +12,7 @@ import pytest
 from rpl_core.errors import MissingError
 from rpl_core.interfaces.options import Options
 from rpl_core.model.metric import Origin
-from rpl_vmreplay.capture.accesses import common, size_of, union, without
+from rpl_vmreplay.capture.plain_memory import common, size_of, union, without
 from rpl_vmreplay.compare import judge
 from rpl_vmreplay.compare.experiment import (
     Baseline,

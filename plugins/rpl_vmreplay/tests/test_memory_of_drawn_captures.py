@@ -26,9 +26,8 @@ from rpl_core.errors import (
     UsageError,
 )
 from rpl_core.model.metric import Origin
-from rpl_vmreplay.capture.accesses import accesses_of
 from rpl_vmreplay.capture.folder import Capture, Variable, difference, open_capture
-from rpl_vmreplay.capture.plain_memory import PlainMemory, reproduction
+from rpl_vmreplay.capture.plain_memory import PlainMemory, accesses_of, reproduction
 from rpl_vmreplay.capture.records import Dispatch, Region
 from rpl_vmreplay.capture.shrink import shrink
 from rpl_vmreplay.capture.wholeness import problems_of

@@ -19,15 +19,14 @@ RPL_API = 2
 
 @hookimpl
 def rpl_strategies() -> tuple[Strategy, ...]:
-    from rpl_autotune.strategies.optuna_sampler import OptunaStrategy
-    from rpl_autotune.strategies.regression import RegressionStrategy
+    from rpl_autotune.strategies import OptunaStrategy, RegressionStrategy
 
     return (RegressionStrategy(), OptunaStrategy())
 
 
 @hookimpl
 def rpl_options() -> tuple[CommandOption[Any], ...]:
-    from rpl_autotune.source_options import TUNE, TUNE_BUDGET, TUNE_FINALISTS, TUNE_RUNS, TUNE_STRATEGY
+    from rpl_autotune.options import TUNE, TUNE_BUDGET, TUNE_FINALISTS, TUNE_RUNS, TUNE_STRATEGY
 
     return (TUNE, TUNE_BUDGET, TUNE_RUNS, TUNE_FINALISTS, TUNE_STRATEGY)
 

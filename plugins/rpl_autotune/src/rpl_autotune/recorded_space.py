@@ -90,7 +90,7 @@ def read_recorded(path: Path) -> RecordedSpace:
 
     Raises ``MissingError`` without the file, and ``BadDataError`` with the place of what can't be used.
     """
-    text = _text(path)
+    text = _unpacked_text(path)
     try:
         content = _parsed(text)
         if isinstance(content, dict) and isinstance(content.get("cache"), dict):
@@ -107,7 +107,7 @@ def read_recorded(path: Path) -> RecordedSpace:
     )
 
 
-def _text(path: Path) -> str:
+def _unpacked_text(path: Path) -> str:
     data = read_regular(path, _MOST_BYTES)
     if data.startswith(b"\x1f\x8b"):
         try:

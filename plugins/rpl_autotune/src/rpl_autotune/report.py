@@ -293,13 +293,13 @@ def importance(document: AutotuneDocument) -> Markup | None:
     parts = []
     for row, (name, part) in enumerate(bars):
         top = 10.0 + row * 24
-        parts.append(_text(230, top + 13, name, anchor="end"))
+        parts.append(_svg_text(230, top + 13, name, anchor="end"))
         parts.append(
             Markup('<rect x="240" y="{}" width="{:.1f}" height="16" {}/>').format(
                 top, 320 * part / largest, _STRONG
             )
         )
-        parts.append(_text(248 + 320 * part / largest, top + 13, f"{part:.0%}"))
+        parts.append(_svg_text(248 + 320 * part / largest, top + 13, f"{part:.0%}"))
     return _figure(parts, "Importance of parameters by the model", height=20.0 + 24 * len(bars))
 
 
@@ -318,9 +318,11 @@ def pair_grid(document: AutotuneDocument) -> Markup | None:
         return None
     shade = _Axis(list(best.values()), 0.95, 0.08)
     width, height = 520.0 / len(columns), 22.0
-    parts = [_text(80 + n * width + width / 2, 12, label, anchor="middle") for n, label in enumerate(columns)]
+    parts = [
+        _svg_text(80 + n * width + width / 2, 12, label, anchor="middle") for n, label in enumerate(columns)
+    ]
     for row, below in enumerate(rows):
-        parts.append(_text(72, 34 + row * height, below, anchor="end"))
+        parts.append(_svg_text(72, 34 + row * height, below, anchor="end"))
         for column, beside in enumerate(columns):
             value = best.get((beside, below))
             if value is not None:
@@ -364,14 +366,14 @@ def _axes(x: _Axis, y: _Axis, below: str, beside: str) -> list[Markup]:
             _LEFT, _TOP, _BOTTOM, _RIGHT
         )
     ]
-    parts += [_text(place, _BOTTOM + 16, f"{value:.3g}", anchor="middle") for place, value in x.ticks()]
-    parts += [_text(_LEFT - 6, place + 4, f"{value:.3g}", anchor="end") for place, value in y.ticks()]
-    parts.append(_text((_LEFT + _RIGHT) / 2, _BOTTOM + 34, below, anchor="middle"))
-    parts.append(_text(_LEFT + 6, _TOP + 6, beside))
+    parts += [_svg_text(place, _BOTTOM + 16, f"{value:.3g}", anchor="middle") for place, value in x.ticks()]
+    parts += [_svg_text(_LEFT - 6, place + 4, f"{value:.3g}", anchor="end") for place, value in y.ticks()]
+    parts.append(_svg_text((_LEFT + _RIGHT) / 2, _BOTTOM + 34, below, anchor="middle"))
+    parts.append(_svg_text(_LEFT + 6, _TOP + 6, beside))
     return parts
 
 
-def _text(x: float, y: float, text: str, *, anchor: str = "start") -> Markup:
+def _svg_text(x: float, y: float, text: str, *, anchor: str = "start") -> Markup:
     return Markup(
         '<text x="{:.1f}" y="{:.1f}" font-size="11" fill="currentColor" text-anchor="{}">{}</text>'
     ).format(x, y, anchor, text)

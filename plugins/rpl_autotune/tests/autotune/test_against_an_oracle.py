@@ -20,9 +20,10 @@ import pytest
 from rpl_autotune.evaluation.templates import Templates
 from rpl_autotune.interfaces.job import Job, Outcome, PluginChoice, Reading, Timing
 from rpl_autotune.interfaces.space import SearchSpace
+from rpl_autotune.options import SearchOptions
 from rpl_autotune.search.outcome import autotune_document, measure_finally
 from rpl_autotune.search.tuning import JobWorkers, Tuning, TuningRequest, TuningTools
-from rpl_autotune.strategies.regression import RegressionStrategy
+from rpl_autotune.strategies import RegressionStrategy
 from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Workers
 
 SIZE, RUNS = 6, 3
@@ -90,14 +91,18 @@ def tuned(seed, rounds, default, folder):
         build_text=None,
         timing=Timing(source="printed", runs=RUNS, pattern="x"),
         budget=SIZE,
-        time_budget_s=None,
-        seed=seed,
-        seed_fraction=0.2,
-        prune_factor=1.75,
-        exhaustive=True,
+        options=SearchOptions(
+            most_evaluations=None,
+            time_budget_s=None,
+            exhaustive=True,
+            strategy="regression",
+            seed=seed,
+            seed_fraction=0.2,
+            prune_factor=1.75,
+            confirm_rounds=rounds,
+        ),
         time_limit_s=1.0,
         build_time_limit_s=1.0,
-        final_rounds=rounds,
         scratch=folder,
         working_directory=folder,
         plugins=PluginChoice(),

@@ -17,9 +17,10 @@ from rpl_autotune.cache import Cache
 from rpl_autotune.evaluation.templates import Templates
 from rpl_autotune.interfaces.job import Job, Outcome, PluginChoice, Reading, Timing
 from rpl_autotune.interfaces.space import SearchSpace
+from rpl_autotune.options import SearchOptions
 from rpl_autotune.search.outcome import autotune_document, measure_finally
 from rpl_autotune.search.tuning import JobWorkers, Tuning, TuningRequest, TuningTools
-from rpl_autotune.strategies.regression import RegressionStrategy
+from rpl_autotune.strategies import RegressionStrategy
 from rpl_core.errors import ApplicationError
 from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Workers
 
@@ -114,14 +115,18 @@ def searched(machines, seed, folder, *, exhaustive, default=0, **more):
         build_text=None,
         timing=Timing(source="printed", runs=3, pattern="x"),
         budget=machines.budget,
-        time_budget_s=None,
-        seed=seed,
-        seed_fraction=0.2,
-        prune_factor=1.75,
-        exhaustive=exhaustive,
+        options=SearchOptions(
+            most_evaluations=None,
+            time_budget_s=None,
+            exhaustive=exhaustive,
+            strategy="regression",
+            seed=seed,
+            seed_fraction=0.2,
+            prune_factor=1.75,
+            confirm_rounds=ROUNDS,
+        ),
         time_limit_s=more.get("limit_s", 1.0),
         build_time_limit_s=1.0,
-        final_rounds=ROUNDS,
         scratch=folder,
         working_directory=folder,
         plugins=PluginChoice(),

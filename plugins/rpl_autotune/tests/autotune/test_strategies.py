@@ -11,8 +11,7 @@ import pytest
 from rpl_autotune.interfaces.space import SearchSpace
 from rpl_autotune.interfaces.strategy import Evaluated, Phase, StrategyRequest, random_draws
 from rpl_autotune.regression import FEWEST, Trust, effects_of, held_out
-from rpl_autotune.strategies.optuna_sampler import OptunaStrategy
-from rpl_autotune.strategies.regression import RegressionStrategy
+from rpl_autotune.strategies import OptunaStrategy, RegressionStrategy
 
 SIZES = (8, 16, 32, 48, 64, 96, 128, 256)
 

@@ -11,8 +11,8 @@ import attrs
 import pytest
 
 from rpl_autotune.interfaces.strategy import Phase, Proposed, Search, Strategy
+from rpl_autotune.options import TUNE, TUNE_BUDGET, TUNE_FINALISTS, TUNE_RUNS, TUNE_STRATEGY
 from rpl_autotune.plugin import rpl_strategies
-from rpl_autotune.source_options import TUNE, TUNE_BUDGET, TUNE_FINALISTS, TUNE_RUNS, TUNE_STRATEGY
 from rpl_autotune.source_tuning import RECORD, TuningProposer
 from rpl_core.errors import MissingError, PluginError
 from rpl_core.interfaces.options import Options
@@ -201,3 +201,7 @@ def test_a_proposer_that_does_not_search_refuses_the_option(rpl_cli, tmp_path) -
     for proposer in ("ranked", "tune"):
         outcome = rpl_cli(*words[:2], "--proposer", proposer, *words[2:], cwd=tmp_path)
         assert "asks for the proposer" not in outcome.stderr
+    outcome = rpl_cli("optimize", "--auto-approve", "--proposer", "tune", *words[3:], cwd=tmp_path)
+    assert outcome.exit_code == 64
+    (line,) = [line for line in outcome.stderr.splitlines() if line.startswith("rpl: ")]
+    assert "--proposer tune proposes nothing without --tune" in line

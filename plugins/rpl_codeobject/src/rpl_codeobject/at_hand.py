@@ -89,7 +89,15 @@ def code_at_hand(files: Sequence[Path], *, recorded: bool, recording: Recording)
         except RplError as error:
             reader.problems.append(_unreadable(name, error))
     if not kernels and (files or recorded):
-        reader.problems.append(_no_match({name for _, name in reader.objects}))
+        sources = ", ".join(sorted({name for _, name in reader.objects}))
+        reader.problems.append(
+            Diagnostic(
+                "code.no_match",
+                f"the code objects at hand ({sources}) have none of the recorded kernels",
+                cause="they belong to another build or another program",
+                remedy="name the file that was recorded with --code-object",
+            )
+        )
     return CodeAtHand(tuple(kernels), tuple(reader.problems))
 
 
@@ -143,15 +151,6 @@ def _unreadable(where: str, error: RplError) -> Diagnostic:
         Severity.INFO,
         cause=error.cause,
         remedy=error.next_step,
-    )
-
-
-def _no_match(sources: set[str]) -> Diagnostic:
-    return Diagnostic(
-        "code.no_match",
-        f"the code objects at hand ({', '.join(sorted(sources))}) have none of the recorded kernels",
-        cause="they belong to another build or another program",
-        remedy="name the file that was recorded with --code-object",
     )
 
 

@@ -83,7 +83,7 @@ def abi_diff(
     instructions = _compare_isa(before, after, kernel) if isa else {}
     output = session.output
     if as_json:
-        output.json(_plain(diff, instructions, baseline, candidate))
+        output.json(_abi_diff_json(diff, instructions, baseline, candidate))
     else:
         _show(diff, instructions, output)
     return int(ExitCode.OK if diff.compatible else ExitCode.NEGATIVE_FINDING)
@@ -124,7 +124,7 @@ def _show(diff: AbiDiff, instructions: dict[str, IsaDiff], output: Output) -> No
         output.line(f"instructions of {name}: {isa.sentence()}")
 
 
-def _plain(
+def _abi_diff_json(
     diff: AbiDiff, instructions: dict[str, IsaDiff], baseline: Path, candidate: Path
 ) -> dict[str, Any]:
     return {

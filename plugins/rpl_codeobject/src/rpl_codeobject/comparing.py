@@ -73,7 +73,7 @@ def abi_differences(before: Kernel, after: Kernel) -> list[Difference]:
     for what, reason in _FIXED.items():
         old, new = getattr(before, what), getattr(after, what)
         if old != new:
-            differences.append(_breaking(before, what, _text(old), _text(new), reason))
+            differences.append(_breaking(before, what, _text_or_none(old), _text_or_none(new), reason))
     if after.max_workgroup_size < before.max_workgroup_size:
         reason = "launches with larger workgroups than the candidate permits would fail"
         differences.append(
@@ -83,7 +83,7 @@ def abi_differences(before: Kernel, after: Kernel) -> list[Difference]:
         )
     if _stack(after) and not _stack(before):
         reason = "the runtime can't know the scratch size of a dynamic stack"
-        differences.append(_breaking(before, "dynamic_stack", _text(_stack(before)), "True", reason))
+        differences.append(_breaking(before, "dynamic_stack", _text_or_none(_stack(before)), "True", reason))
     return differences + _descriptor(before, after)
 
 
@@ -115,13 +115,15 @@ def _descriptor(before: Kernel, after: Kernel) -> list[Difference]:
     if before.descriptor is None or after.descriptor is None:
         there, here = before.descriptor is not None, after.descriptor is not None
         reason = "only one side has a kernel descriptor"
-        return [_breaking(before, "descriptor", _text(there), _text(here), reason)]
+        return [_breaking(before, "descriptor", _text_or_none(there), _text_or_none(here), reason)]
     differences = []
     for what in ("kernarg_bytes", "wavefront_size32"):
         old, new = getattr(before.descriptor, what), getattr(after.descriptor, what)
         if old != new:
             reason = "the packet processor would set up the wave otherwise"
-            differences.append(_breaking(before, f"descriptor.{what}", _text(old), _text(new), reason))
+            differences.append(
+                _breaking(before, f"descriptor.{what}", _text_or_none(old), _text_or_none(new), reason)
+            )
     return differences
 
 
@@ -131,10 +133,12 @@ def _stack(kernel: Kernel) -> bool:
 
 
 def _breaking(kernel: Kernel, what: str, before: object, after: object, reason: str) -> Difference:
-    return Difference(Severity.BREAKING, kernel.symbol, what, _text(before), _text(after), reason)
+    return Difference(
+        Severity.BREAKING, kernel.symbol, what, _text_or_none(before), _text_or_none(after), reason
+    )
 
 
-def _text(value: object) -> str | None:
+def _text_or_none(value: object) -> str | None:
     return None if value is None else str(value)
 
 
@@ -190,20 +194,18 @@ def resource_differences(
                 Difference(Severity.INFORMATION, before.symbol, what, str(old), str(new), text)
             )
     if after.max_workgroup_size > before.max_workgroup_size:
-        differences.append(_larger_workgroups(before, after))
+        differences.append(
+            Difference(
+                Severity.INFORMATION,
+                before.symbol,
+                "max_workgroup_size",
+                str(before.max_workgroup_size),
+                str(after.max_workgroup_size),
+                "larger workgroups are permitted",
+            )
+        )
     _compare_occupancy(launches, architecture, differences, unknown)
     return ResourceDifferences(tuple(differences), tuple(unknown))
-
-
-def _larger_workgroups(before: Kernel, after: Kernel) -> Difference:
-    return Difference(
-        Severity.INFORMATION,
-        before.symbol,
-        "max_workgroup_size",
-        str(before.max_workgroup_size),
-        str(after.max_workgroup_size),
-        "larger workgroups are permitted",
-    )
 
 
 def _compare_occupancy(

@@ -216,7 +216,7 @@ def compare_instructions(before: Sequence[Instruction], after: Sequence[Instruct
     gone, come = _unmatched(old, new), _unmatched(new, old)
     if gone or come:
         verdict = IsaVerdict.LOOPS_CHANGED
-    elif _plain(before) == _plain(after):
+    elif _position_free(before) == _position_free(after):
         verdict = IsaVerdict.IDENTICAL
     else:
         verdict = IsaVerdict.OUTSIDE_LOOPS
@@ -234,7 +234,7 @@ def _unmatched(loops: Sequence[MachineLoop], others: Sequence[MachineLoop]) -> t
     return tuple(unmatched)
 
 
-def _plain(instructions: Sequence[Instruction]) -> list[tuple[str, str, int | None]]:
+def _position_free(instructions: Sequence[Instruction]) -> list[tuple[str, str, int | None]]:
     return [(i.mnemonic, i.operands, i.target) for i in instructions]
 
 

@@ -161,9 +161,11 @@ KERNEL_CODE: Fact[tuple[KernelCode, ...]] = Fact("kernel_code", tuple)
 def code_of(name: str, symbols: Collection[str], codes: Sequence[KernelCode]) -> tuple[KernelCode, ...]:
     """The code of the kernel displayed as ``name``: by symbol where one was recorded, else by the name."""
     named = tuple(code for code in codes if code.symbol in symbols)
-    return named or tuple(code for code in codes if _plain(name) in (_plain(code.demangled), code.symbol))
+    return named or tuple(
+        code for code in codes if _without_blanks(name) in (_without_blanks(code.demangled), code.symbol)
+    )
 
 
-def _plain(name: str) -> str:
+def _without_blanks(name: str) -> str:
     """Demanglers differ in blanks only."""
     return "".join(name.split())

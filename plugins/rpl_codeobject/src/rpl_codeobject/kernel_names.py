@@ -153,7 +153,7 @@ def _differing_parameters(group: dict[str, dict[str, str]]) -> dict[str, list[st
 
 def _told_apart(group: dict[str, _Parts]) -> dict[str, str]:
     waiting, shown = dict(group), {}
-    forms: tuple[Callable[[_Parts, list[int]], str], ...] = (_plain, _scoped, _with_parameters)
+    forms: tuple[Callable[[_Parts, list[int]], str], ...] = (_function_name, _scoped_name, _with_parameters)
     for form in forms:
         differing = _differing([found.arguments for found in waiting.values()])
         told = {name: form(found, differing) for name, found in waiting.items()}
@@ -169,16 +169,16 @@ def _differing(arguments: Sequence[tuple[str, ...]]) -> list[int]:
     return [i for i in range(longest) if len({a[i] if i < len(a) else None for a in arguments}) > 1]
 
 
-def _plain(parts: _Parts, differing: list[int]) -> str:
+def _function_name(parts: _Parts, differing: list[int]) -> str:
     return parts.function + _argument_list(parts, differing, lambda text: _SCOPE.sub("", text))
 
 
-def _scoped(parts: _Parts, differing: list[int]) -> str:
+def _scoped_name(parts: _Parts, differing: list[int]) -> str:
     return parts.scope + parts.function + _argument_list(parts, differing, str)
 
 
 def _with_parameters(parts: _Parts, differing: list[int]) -> str:
-    return _scoped(parts, differing) + parts.parameters
+    return _scoped_name(parts, differing) + parts.parameters
 
 
 def _argument_list(parts: _Parts, differing: list[int], shown: Callable[[str], str]) -> str:

@@ -11,7 +11,7 @@ from rpl_codeobject.disassembly import IsaDiff, IsaVerdict
 from rpl_codeobject.kernel_code import KernelArgument, KernelDescriptor
 from rpl_codeobject.occupancy import LaunchAssumption
 from rpl_gfx942.products import FACTS
-from rpl_optimize.build.binary_guards import binary_guards
+from rpl_optimize.loop.binary_stage import binary_guards
 
 _POINTER = KernelArgument(offset=0, size=8, value_kind="global_buffer", address_space="global", name="out")
 _COUNT = KernelArgument(offset=8, size=4, value_kind="by_value", name="n")

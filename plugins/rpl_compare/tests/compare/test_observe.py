@@ -13,9 +13,8 @@ from rpl_core.contracts.common import ArtefactDoc
 from rpl_core.errors import DeviceMismatchError, NoVerdictError
 from rpl_core.model.metric import Origin
 from rpl_core.model.recording import Recording
-from rpl_measure.comparable import check_comparable
 from rpl_measure.samples import ItemKey, Kind, Statistic, observe, observe_process, samples_of
-from rpl_measure.side import Loaded, make_side
+from rpl_measure.side import Loaded, check_comparable, make_side
 from rpl_testkit.traces import TracedDispatch, make_trace, mi300x_agent
 
 _UNKNOWN_GPU = "{} does not say which GPU it ran on, so equal devices can't be checked"

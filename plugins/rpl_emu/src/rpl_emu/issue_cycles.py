@@ -37,7 +37,7 @@ class IssueCycles(Metric):
         return (*launcher_words(runtime, sanitize=bool(options[SANITIZE])), *command)
 
     def value(self, request: MetricRequest) -> MetricValue:
-        from rpl_emu.programs.launches import read_work
+        from rpl_emu.programs.rocpd_file import read_work
 
         collector = EmulatedCollector()
         plan = collector.plan(CollectRequest(request.command, runs=1, time_limit_s=request.time_limit_s))

@@ -71,7 +71,7 @@ def rpl_doctor_checks(config: Mapping[str, Any]) -> tuple[DoctorCheck, ...]:
 
 @hookimpl
 def rpl_replayers() -> tuple[Replayer, ...]:
-    from rpl_emu.replay.replayer import EmulatedReplayer
+    from rpl_emu.replay import EmulatedReplayer
 
     return (EmulatedReplayer(),)
 

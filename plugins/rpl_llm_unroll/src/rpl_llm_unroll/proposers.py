@@ -15,17 +15,18 @@ from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.text import counted
 from rpl_core.values import frozen
-from rpl_llm_unroll.disclosure import announce, refuse_secrets
 from rpl_llm_unroll.exchange import (
     FILE_NAME,
     Exchange,
     ExchangeLog,
     Spent,
+    announce,
     budget_problem,
     clean_text,
     cost_of,
     digest_of,
     read_exchanges,
+    refuse_secrets,
     spent_in,
 )
 from rpl_llm_unroll.hookspecs import LLM_CLIENTS

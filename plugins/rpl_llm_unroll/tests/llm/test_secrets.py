@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_llm_unroll.disclosure import find_secrets
+from rpl_llm_unroll.exchange import find_secrets
 
 _RANDOM = "9f8a7b6c5d4e3f2a1b0c9f8a7b6c5d4e"
 SECRETS = {

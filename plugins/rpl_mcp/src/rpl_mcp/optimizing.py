@@ -34,17 +34,18 @@ from rpl_mcp.results import (
 from rpl_mcp.running import Child, Runner, failure
 from rpl_mcp.tools import Device, Name, PathText, Text, Words, teller, tool
 from rpl_optimize.cli.optimize import optimize
-from rpl_optimize.contracts.ledger import (
+from rpl_optimize.contracts import (
     BaselineProfiledData,
     FinishedData,
     JudgedData,
+    JudgementPart,
+    OptimizeDocument,
     ProposedData,
     TargetChosenData,
     WrittenData,
 )
-from rpl_optimize.contracts.optimize import JudgementPart, OptimizeDocument
 from rpl_optimize.ledger.lines import CONTRACTS, read_ledger
-from rpl_optimize.ledger.recorded_evidence import RecordedEvidence
+from rpl_optimize.ledger.session_files import RecordedEvidence
 from rpl_optimize.loop.accept import unified_diff
 from rpl_optimize.session_layout import DOCUMENT, LEDGER, ORIGINAL, REQUEST, is_session_directory
 from rpl_optimize.transform import read_source

@@ -20,19 +20,17 @@ from rpl_compare.contract import CompareDocument
 from rpl_core.contracts.common import OriginName, Part
 from rpl_core.errors import BadDataError
 from rpl_core.text import encodable, printable
-from rpl_optimize.contracts.ledger import (
+from rpl_optimize.contracts import (
     BaselineProfiledData,
-    FinishedData,
-    ProposedData,
-    TargetChosenData,
-    WrittenData,
-)
-from rpl_optimize.contracts.optimize import (
     BuildPart,
     EvidencePart,
+    FinishedData,
     GuardPart,
     JudgementPart,
     OptimizeDocument,
+    ProposedData,
+    TargetChosenData,
+    WrittenData,
 )
 
 AnyPart = TypeVar("AnyPart", bound=BaseModel)
@@ -251,7 +249,7 @@ class OptimizeResult(StageResult):
 
 def shortest(kernels: Sequence[Kernel], most: int, name: str | None, by: str) -> tuple[Kernel, ...]:
     """At most ``most`` of them, in their order: those whose member ``by`` holds ``name``."""
-    return tuple(one for one in kernels if name is None or name in getattr(one, by))[:most]
+    return tuple(kernel for kernel in kernels if name is None or name in getattr(kernel, by))[:most]
 
 
 def masked(result: AnyPart) -> AnyPart:

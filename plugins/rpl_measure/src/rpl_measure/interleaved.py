@@ -327,7 +327,11 @@ class _Measurement:
         A candidate that failed by itself has failed; only what an interruption hit is measured again.
         """
         pair = len(complete_pairs(self._record.manifest))
-        told = {(one.side, one.run) for one in self._record.manifest.observations if one.pair >= 0}
+        told = {
+            (observation.side, observation.run)
+            for observation in self._record.manifest.observations
+            if observation.pair >= 0
+        }
         for label in _SIDES:
             directory = self._request.directory / FOLDERS[label]
             for entry in load_manifest(directory).passes if is_run_directory(directory) else ():
@@ -337,7 +341,9 @@ class _Measurement:
                 if label == "new" and entry.state == "failed" and entry.exit_status:
                     raise ApplicationError(f"it failed before the interruption: {entry.error}")
         manifest = self._record.manifest
-        under_way = any(one.pair == len(complete_pairs(manifest)) for one in manifest.observations)
+        under_way = any(
+            observation.pair == len(complete_pairs(manifest)) for observation in manifest.observations
+        )
         if repeated_pairs(manifest) + under_way > MOST_REPEATED_PAIRS:
             raise NoVerdictError(
                 "another interruption hit a pair under way, and who repeats each one chooses among them",

@@ -115,7 +115,9 @@ def complete_pairs(manifest: ComparisonManifest) -> tuple[Mapping[str, str], ...
 
 def repeated_pairs(manifest: ComparisonManifest) -> int:
     """How often a pair was begun again because an interruption hit it."""
-    begun = Counter((one.pair, one.side) for one in manifest.observations if one.pair >= 0)
+    begun = Counter(
+        (observation.pair, observation.side) for observation in manifest.observations if observation.pair >= 0
+    )
     attempts: dict[int, int] = {}
     for (pair, _), times in begun.items():
         attempts[pair] = max(attempts.get(pair, 0), times)

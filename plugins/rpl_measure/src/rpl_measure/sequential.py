@@ -19,8 +19,13 @@ import numpy as np
 
 from rpl_core.values import frozen
 from rpl_measure.estimates import median, pseudo_median, robust_sigma
-from rpl_measure.minimum_detectable import Requirement, minimum_detectable_change, paired_precision
-from rpl_measure.rank_tests import signed_rank_interval, signed_rank_test
+from rpl_measure.rank_tests import (
+    Requirement,
+    minimum_detectable_change,
+    paired_precision,
+    signed_rank_interval,
+    signed_rank_test,
+)
 
 # Which side of a pair runs first: at random from a seed, and balanced in blocks.
 #

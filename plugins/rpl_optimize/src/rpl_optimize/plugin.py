@@ -48,7 +48,7 @@ def rpl_builders() -> tuple[BuildSystem, ...]:
 
 @hookimpl
 def rpl_documents() -> tuple[DocumentContract, ...]:
-    from rpl_optimize.contracts.kinds import OptimizeContract
+    from rpl_optimize.session_layout import OptimizeContract
 
     return (OptimizeContract(),)
 

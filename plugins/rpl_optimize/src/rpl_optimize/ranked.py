@@ -104,7 +104,7 @@ class RankedProposer(Proposer):
         turns: list[tuple[int, tuple[object, ...], list[_Entry]]] = []
         for own in places.values():
             for number, members in enumerate(own.values()):
-                left = [one for one in members if _candidate_of(one[1]).summary not in tried]
+                left = [member for member in members if _candidate_of(member[1]).summary not in tried]
                 if len(left) == len(members):
                     turns.append((number, members[0][0], members))
                 else:  # one of them had its turn
@@ -146,8 +146,10 @@ class RankedProposer(Proposer):
         request.note(f"plan for {request.source.kernel or 'the file'}, in turns:")
         for name, candidates in allowed.items():
             if candidates:
-                count = len({one.alternatives or one.id for one in candidates})
-                most = max((one.evidence or Evidence()).expected_gain or (0.0, 0.0) for one in candidates)[1]
+                count = len({candidate.alternatives or candidate.id for candidate in candidates})
+                most = max(
+                    (candidate.evidence or Evidence()).expected_gain or (0.0, 0.0) for candidate in candidates
+                )[1]
                 gain = f"may gain up to {most:.1%} of the time" if most else "no document says what it gains"
                 ways = "" if count == len(candidates) else f" ({counted(len(candidates), 'way', 'ways')})"
                 request.note(f"  {name}: {counted(count, 'place', 'places')}{ways}; {gain}")

@@ -1,10 +1,15 @@
-"""Names inside the directory of an optimizer's session."""
+"""The directory of an optimizer's session: the names inside it, and the document that sums it up."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rpl_core.errors import MissingError
+from rpl_core.interfaces.document import DocumentContract
+
+if TYPE_CHECKING:
+    from rpl_optimize.contracts import OptimizeDocument
 
 DOCUMENT = "optimize.json"
 REQUEST = "request.json"
@@ -47,3 +52,22 @@ def ledger_path(path: Path) -> Path:
             f"there is no ledger {ledger}", next_step="name a ledger, or the directory of an optimization"
         )
     return ledger
+
+
+class OptimizeContract(DocumentContract):
+    """``optimize.json``. Its model, and pydantic with it, is imported when somebody looks."""
+
+    name = "optimize"
+    summary = "an optimization"
+
+    def model(self) -> type[OptimizeDocument]:
+        from rpl_optimize.contracts import OptimizeDocument
+
+        return OptimizeDocument
+
+    def found_in(self, directory: Path) -> str:
+        measured = directory / baseline_name(1) / "profile"
+        return (
+            f"see it with `rpl ledger show {directory}`; "
+            f"the runs that it measured are below, such as {measured}"
+        )

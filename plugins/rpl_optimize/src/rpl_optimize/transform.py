@@ -78,7 +78,11 @@ def able_to_read(
     def reads(one: InstalledTransformation) -> bool:
         return PurePath(source.path).suffix in one.transformation.suffixes
 
-    return tuple(one for one in transformations if ask(one, "suffixes", partial(reads, one)) is True)
+    return tuple(
+        transformation
+        for transformation in transformations
+        if ask(transformation, "suffixes", partial(reads, transformation)) is True
+    )
 
 
 # Apply edits to source bytes: all of them, or an error naming the one that does not fit.
@@ -178,7 +182,7 @@ def require_transformations(source: KernelSource, transformations: Sequence[Inst
         )
     if not able_to_read(source, transformations):
         suffix = PurePath(source.path).suffix
-        known = sorted({s for one in transformations for s in one.transformation.suffixes})
+        known = sorted({ending for offered in transformations for ending in offered.transformation.suffixes})
         raise BadDataError(
             f"no transformation handles {suffix or 'nameless'} files; known: {', '.join(known)}"
         )

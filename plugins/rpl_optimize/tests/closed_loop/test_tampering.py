@@ -17,10 +17,9 @@ import pytest
 
 from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import create_host
-from rpl_optimize.contracts.ledger import FinishedData
+from rpl_optimize.contracts import FinishedData
 from rpl_optimize.ledger.lines import FIRST_PREVIOUS, LedgerEvent, encode, make_entry, read_ledger
-from rpl_optimize.ledger.recorded_evidence import seed_after
-from rpl_optimize.ledger.session_files import verify_session_files
+from rpl_optimize.ledger.session_files import seed_after, verify_session_files
 from rpl_optimize.ledger.verify import verify_ledger
 from rpl_optimize.loop import recorded_session
 from rpl_optimize.loop.recorded_session import RecordedSession, verify_recorded_session
@@ -324,7 +323,7 @@ def test_a_forged_figure_shows(session, readers, event, place, word) -> None:
 
 def consistent(measurement: dict[str, Any]) -> dict[str, Any]:
     """All that follows from other times, made anew."""
-    from rpl_optimize.contracts.optimize import MeasurementPart
+    from rpl_optimize.contracts import MeasurementPart
     from rpl_optimize.measurement.measure import PairTimes, measurement_part, rule_of
 
     part = MeasurementPart.model_validate(measurement)

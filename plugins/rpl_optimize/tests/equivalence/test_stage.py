@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rpl_core.errors import InterruptedRunError, MissingError
-from rpl_optimize.contracts.optimize import CheckPart
+from rpl_optimize.contracts import CheckPart
 from rpl_optimize.equivalence.checks import OutputFilesCheck, ValidationCommandCheck
 from rpl_optimize.hookspecs import EQUIVALENCE_CHECKS
 from rpl_optimize.interfaces.equivalence import (

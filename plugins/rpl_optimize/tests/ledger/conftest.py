@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rpl_optimize.contracts.optimize import EvidencePart, PolicyPart
+from rpl_optimize.contracts import EvidencePart, PolicyPart
 from rpl_optimize.ledger.lines import Ledger
 from rpl_optimize.ledger.lines import LedgerEvent as Event
 from rpl_optimize.measurement.verdict import judge

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from rpl_core.documents import to_json
-from rpl_optimize.contracts.optimize import BuildPart, CandidatePart, JudgementPart, OptimizeDocument
+from rpl_optimize.contracts import BuildPart, CandidatePart, JudgementPart, OptimizeDocument
 from rpl_optimize.ledger.lines import Ledger
 from rpl_optimize.ledger.lines import LedgerEvent as Event
 from rpl_optimize.ledger.session_files import digest_of_recording, growing_files, sign, verify_session_files

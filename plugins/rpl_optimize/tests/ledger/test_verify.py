@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from rpl_optimize.contracts.optimize import (
+from rpl_optimize.contracts import (
     CheckPart,
     EvidencePart,
     GuardPart,
@@ -19,7 +19,7 @@ from rpl_optimize.contracts.optimize import (
 from rpl_optimize.ledger import lines as writer
 from rpl_optimize.ledger.lines import Ledger
 from rpl_optimize.ledger.lines import LedgerEvent as Event
-from rpl_optimize.ledger.recorded_evidence import seed_after
+from rpl_optimize.ledger.session_files import seed_after
 from rpl_optimize.ledger.verify import verify_ledger
 from rpl_optimize.measurement.verdict import judge
 

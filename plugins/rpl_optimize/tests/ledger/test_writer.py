@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
-from rpl_optimize.contracts.ledger import NoteData
+from rpl_optimize.contracts import NoteData
 from rpl_optimize.ledger import lines as writer
 from rpl_optimize.ledger.lines import Ledger, read_ledger
 from rpl_optimize.ledger.lines import LedgerEvent as Event

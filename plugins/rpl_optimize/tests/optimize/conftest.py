@@ -12,7 +12,7 @@ import pytest
 from rpl_core.model.metric import Origin
 from rpl_core.pipeline import AnalysisRequest
 from rpl_measure.sequential import AcceptRule
-from rpl_optimize.contracts.optimize import (
+from rpl_optimize.contracts import (
     EvidencePart,
     MeasurementPart,
     PlacementPart,
@@ -21,7 +21,7 @@ from rpl_optimize.contracts.optimize import (
 )
 from rpl_optimize.interfaces.builder import BuildRequest
 from rpl_optimize.interfaces.equivalence import EquivalenceOptions
-from rpl_optimize.loop.request import Limits, OptimizeRequest
+from rpl_optimize.loop.session import Limits, OptimizeRequest
 from rpl_optimize.measurement.gains import PADDINGS, rule_for
 from rpl_optimize.measurement.measure import PairTimes, measurement_part, rule_of
 from rpl_testkit.pair_model import flawless_evidence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rpl_optimize.contracts.optimize import PolicyPart
+from rpl_optimize.contracts import PolicyPart
 from rpl_testkit.pair_model import TimingModel, judge_modelled
 
 #: 1 000 per CV in the long version, which takes half a minute.

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rpl_optimize.contracts.optimize import BuildPart, CheckPart, ControlPart, GuardPart, PolicyPart
+from rpl_optimize.contracts import BuildPart, CheckPart, ControlPart, GuardPart, PolicyPart
 from rpl_optimize.loop import evaluate
 from rpl_optimize.loop.evaluate import Evaluation
 

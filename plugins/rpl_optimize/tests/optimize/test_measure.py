@@ -17,7 +17,7 @@ from rpl_core.model.trace import TraceRole
 from rpl_measure import interleaved
 from rpl_measure.interleaved import MOST_REPEATED_PAIRS
 from rpl_measure.sequential import AcceptRule, Decision, decide, last_look, new_first, take_look
-from rpl_optimize.contracts.optimize import PolicyPart
+from rpl_optimize.contracts import PolicyPart
 from rpl_optimize.interfaces.equivalence import KernelPairs
 from rpl_optimize.loop.baseline import predicted_gain
 from rpl_optimize.measurement.gains import LEAST_FLOOR, gains_of, noise_diagnostic, noise_floor, rule_for

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rpl_optimize.contracts.ledger import PlannedData
+from rpl_optimize.contracts import PlannedData
 from rpl_optimize.loop import measuring as stage
 from rpl_optimize.loop.measuring import MeasureStage
 from rpl_optimize.loop.state import LoopState

@@ -13,9 +13,8 @@ from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome
 from rpl_core.model.device import CounterMap, Formula, Quantity
 from rpl_core.model.metric import Exactness
 from rpl_core.model.trace import TraceRole
-from rpl_optimize.contracts.optimize import GuardPart
-from rpl_optimize.measurement.measure import MeasureTools
-from rpl_optimize.measurement.traffic import TrafficMeasurement, measure_traffic
+from rpl_optimize.contracts import GuardPart
+from rpl_optimize.measurement.measure import MeasureTools, TrafficMeasurement, measure_traffic
 from rpl_testkit.devices import make_device
 from rpl_testkit.recordings import Launch, RocpdBuilder
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rpl_optimize.contracts.optimize import CandidatePart, JudgementPart
+from rpl_optimize.contracts import CandidatePart, JudgementPart
 from rpl_optimize.loop.state import LoopState
 
 

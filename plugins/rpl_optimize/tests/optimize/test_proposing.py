@@ -6,7 +6,7 @@ import pytest
 
 from rpl_core.errors import PluginError
 from rpl_core.plugins.host import Contribution
-from rpl_optimize.contracts.optimize import GuardPart
+from rpl_optimize.contracts import GuardPart
 from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.interfaces.proposer import InstalledTransformation, ProposalRequest, Proposer
 from rpl_optimize.interfaces.transformation import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rpl_optimize.cli.optimize_command import optimize_text
-from rpl_optimize.contracts.optimize import CandidatePart, JudgementPart, OptimizeDocument
+from rpl_optimize.contracts import CandidatePart, JudgementPart, OptimizeDocument
 
 
 def candidate(verdict="rejected", *, verified=True, **figures):

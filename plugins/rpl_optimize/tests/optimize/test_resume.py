@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from rpl_core.errors import BadDataError, RplError
-from rpl_optimize.contracts.optimize import EvidencePart, GuardPart, JudgementPart, PolicyPart
+from rpl_optimize.contracts import EvidencePart, GuardPart, JudgementPart, PolicyPart
 from rpl_optimize.ledger.lines import Ledger, LedgerEvent, read_ledger
 from rpl_optimize.loop.accept import digest
 from rpl_optimize.loop.baseline import Target

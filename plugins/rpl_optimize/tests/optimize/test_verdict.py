@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from rpl_core.model.metric import Origin
-from rpl_optimize.contracts.optimize import (
+from rpl_optimize.contracts import (
     BuildPart,
     CheckPart,
     ControlPart,

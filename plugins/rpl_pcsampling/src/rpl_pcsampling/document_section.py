@@ -25,7 +25,7 @@ class SamplesInProfile(DocumentSection):
         return PcSampling
 
     def draft(self, context: DocumentContext) -> PcSampling | None:
-        kernels = [one for blocks in (context.facts.get(PC_SAMPLES) or {}).values() for one in blocks]
+        kernels = [block for blocks in (context.facts.get(PC_SAMPLES) or {}).values() for block in blocks]
         if not kernels:
             return None
         from rpl_pcsampling.analysis.counting import CONFIDENCE, METHOD

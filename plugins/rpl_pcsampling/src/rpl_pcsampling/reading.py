@@ -178,7 +178,7 @@ def read_csv(path: Path, names: Mapping[int, str], origin: Origin) -> PcSamples:
         except ValueError:
             growing.left_out += 1
             continue
-        place = growing.place((row[3], row[4]), lambda row=row: _place(row[3], row[4]))  # type: ignore[misc]
+        place = growing.place((row[3], row[4]), lambda row=row: _place_of(row[3], row[4]))  # type: ignore[misc]
         if growing.add(place, dispatch, time_ns, mask) and stochastic:
             growing.add_state(issued, row[7], row[8], waves)
     if not len(growing):
@@ -209,7 +209,7 @@ def _rows(path: Path) -> Iterator[list[str]]:
         yield from csv.reader(stream)
 
 
-def _place(instruction: str, comment: str) -> Place:
+def _place_of(instruction: str, comment: str) -> Place:
     if comment.startswith(_UNRECOGNISED):
         return Place(None)
     return Place(instruction or None, comment or None)

@@ -317,7 +317,7 @@ class Bench:
         for kernel in kernels:
             sizes = (",".join(map(str, one)) for one in (kernel.grid, kernel.workgroup))
             shape = [word for pair in zip(("--grid", "--block"), sizes, strict=True) for word in pair]
-            arguments = [word for one in kernel.arguments for word in ("--arg", one)]
+            arguments = [word for argument in kernel.arguments for word in ("--arg", argument)]
             limit = ("--time-limit", f"{self.command_limit_s:g}")
             symbol = next(filter(kernel.is_symbol, symbols), kernel.name)
             words = ("emu", "launch", code, "--kernel", symbol, *shape, *arguments, *limit, "--json")

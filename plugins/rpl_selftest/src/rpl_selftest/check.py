@@ -8,9 +8,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import attrs
+from pydantic import BaseModel, ConfigDict, Field
 
 from rpl_core.errors import InterruptedRunError
 from rpl_core.model.trace import TraceRole
@@ -20,7 +21,65 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rpl_selftest.bench import Bench, Recorded
-    from rpl_selftest.contract import LinePart, SelftestDocument
+
+# ``selftest.json``: what was checked on a machine, and what came of it.
+
+_MOST_TEXT, _MOST_SHORT = 2000, 200
+Text = Annotated[str, Field(max_length=_MOST_TEXT)]
+Short = Annotated[str, Field(max_length=_MOST_SHORT)]
+OutcomeName = Literal["confirmed", "refuted", "not possible"]
+OriginName = Literal["measured", "modelled", "synthetic"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LinePart(_Strict):
+    """One check. ``found`` is the reason where it was not possible."""
+
+    check: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]
+    outcome: OutcomeName
+    runs: Text
+    expected: Text
+    found: Text
+    document: Short
+    essential: bool
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    figures: dict[Short, Annotated[float, Field(allow_inf_nan=False)] | None] = Field(default_factory=dict)
+
+
+class SelftestDocument(_Strict):
+    """``origin`` is that of the times; only ``measured`` tells of hardware. Null: nothing was recorded."""
+
+    schema_version: Annotated[str, Field(pattern=r"^1\.[0-9]+$")] = "1.0"
+    rpl_version: Short
+    date: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
+    mode: Literal["quick", "full"]
+    origin: OriginName | None
+    device: Short | None
+    product: Short | None
+    profiler: Short | None
+    verdict: Literal["confirmed", "refuted", "no verdict"]
+    confirmed: Annotated[int, Field(ge=0)]
+    refuted: Annotated[int, Field(ge=0)]
+    not_possible: Annotated[int, Field(ge=0)]
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    lines: Annotated[tuple[LinePart, ...], Field(max_length=200)]
+
+    @property
+    def label(self) -> str:
+        """What stands behind an outcome wherever it is shown: nothing but a measured one stands alone."""
+        return "" if self.origin == "measured" else f" ({self.origin or 'nothing recorded'})"
+
+    @property
+    def about(self) -> str:
+        """What the outcomes say something of, in words that no reader can take for more."""
+        if self.origin == "measured":
+            return "measured on this machine's GPU"
+        if self.origin is None:
+            return "nothing was recorded: no outcome says anything of a GPU"
+        return f"{self.origin}: no outcome says anything of a GPU"
 
 
 class Outcome(str, Enum):
@@ -66,13 +125,9 @@ def judged(holds: bool, found: str, **figures: float | None) -> Finding:
 
 # All checks in turn, each within its boundary, and the document that comes of them.
 
-_MOST_TEXT, _MOST_SHORT = 2000, 200
-
 
 def run_checks(checks: Iterable[Check], bench: Bench, tell: Callable[[str], None]) -> tuple[LinePart, ...]:
     """A line for each check of this mode, with what identifies this machine taken out of its text."""
-    from rpl_selftest.contract import LinePart
-
     lines = []
     for check in checks:
         if check.only_full and not bench.full:
@@ -112,7 +167,6 @@ def document_of(lines: tuple[LinePart, ...], bench: Bench, seconds: float) -> Se
     from datetime import datetime, timezone
 
     from rpl_core import __version__
-    from rpl_selftest.contract import SelftestDocument
 
     count = {outcome: sum(line.outcome == outcome.value for line in lines) for outcome in Outcome}
     open_ones = any(line.essential and line.outcome == Outcome.NOT_POSSIBLE.value for line in lines)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rpl_core.cli.output import Output
     from rpl_core.cli.session import Session
     from rpl_selftest.bench import Bench
-    from rpl_selftest.contract import SelftestDocument
+    from rpl_selftest.check import SelftestDocument
 
 _FILE = click.Path(path_type=Path)
 #: Of the whole, and of one command.
@@ -104,7 +104,9 @@ def _tested(
 
     full = mode == "full"
     device = session.setting("device", device)
-    own = [one.device for one in session.host.catalog.collectors() if one.device is not None]
+    own = [
+        collector.device for collector in session.host.catalog.collectors() if collector.device is not None
+    ]
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="rpl-selftest-") as name:
         bench = Bench(

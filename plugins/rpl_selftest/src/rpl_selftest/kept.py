@@ -25,7 +25,7 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from rpl_selftest.contract import SelftestDocument
+    from rpl_selftest.check import SelftestDocument
 
 _MOST_BYTES = 1 << 20
 _MOST_NAMED = 6
@@ -101,12 +101,12 @@ def keep(document: SelftestDocument) -> Path | None:
         document.not_possible,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    devices = {name: _plain(result) for name, result in sorted(kept.items())}
+    devices = {name: _result_json(result) for name, result in sorted(kept.items())}
     write_atomic(path, json.dumps({"schema_version": "1.0", "devices": devices}, indent=2) + "\n")
     return path
 
 
-def _plain(one: KeptResult) -> dict[str, Any]:
+def _result_json(one: KeptResult) -> dict[str, Any]:
     return {
         "origin": one.origin,
         "date": one.date,
@@ -128,7 +128,7 @@ class SelftestContract(DocumentContract):
     summary = "a self-test of a machine"
 
     def model(self) -> type[SelftestDocument]:
-        from rpl_selftest.contract import SelftestDocument
+        from rpl_selftest.check import SelftestDocument
 
         return SelftestDocument
 
@@ -171,11 +171,10 @@ class SelftestAnalyzer(Analyzer):
             return AnalysisOutcome({}, (unread,))
         if kept is None or kept.origin != context.recording.origin.value:
             return AnalysisOutcome({})
-        return AnalysisOutcome({}, (_refuted(kept),) if kept.refuted else (), (kept.line,))
-
-
-def _refuted(kept: KeptResult) -> Diagnostic:
-    return Diagnostic("selftest.refuted", kept.line, remedy=_WHAT_TO_DO, count=len(kept.refuted))
+        if not kept.refuted:
+            return AnalysisOutcome({}, (), (kept.line,))
+        refuted = Diagnostic("selftest.refuted", kept.line, remedy=_WHAT_TO_DO, count=len(kept.refuted))
+        return AnalysisOutcome({}, (refuted,), (kept.line,))
 
 
 # The one file to send back: written without what identifies who ran it, read as if an enemy had made it.
@@ -316,7 +315,7 @@ def document_in(parts: Mapping[str, bytes], path: Path) -> SelftestDocument:
     """The document of an archive that ``read_archive`` read. Raises ``BadDataError``."""
     from pydantic import ValidationError
 
-    from rpl_selftest.contract import SelftestDocument
+    from rpl_selftest.check import SelftestDocument
 
     parse_json(parts[DOCUMENT], f"{path}: {DOCUMENT}")  # depth and numbers have bounds
     try:

@@ -20,7 +20,7 @@ from rpl_core.model.metric import Origin
 from rpl_core.values import frozen
 from rpl_measure.estimates import robust_cv
 from rpl_measure.sequential import new_first
-from rpl_optimize.contracts.optimize import (
+from rpl_optimize.contracts import (
     BuildPart,
     CheckPart,
     ControlPart,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from rpl_measure.sequential import AcceptRule
-    from rpl_optimize.contracts.optimize import JudgementPart
+    from rpl_optimize.contracts import JudgementPart
     from rpl_optimize.measurement.measure import DecidedOnTimes
 
     #: (generator, runs) -> times of kernel and rest as multiples of the true ones, one row per run in order.

@@ -19,12 +19,12 @@ from rpl_codeobject.reading.read import code_objects_from
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.model.device import Architecture
 from rpl_core.values import frozen
-from rpl_optimize.build.binary_guards import binary_guards
 from rpl_optimize.build.build_run import build_environment
 from rpl_optimize.build.systems import CLANG, first_installed
 from rpl_optimize.interfaces.source_reading import SourceReading
 from rpl_optimize.interfaces.transformation import GuardVerdict, KernelSource, Screening
 from rpl_optimize.isolation.sandbox import Reach, run_confined
+from rpl_optimize.loop.binary_stage import binary_guards
 
 #: Without ROCm's headers and device library, for sources that need neither.
 _BARE = ("-nogpuinc", "-nogpulib")

@@ -336,8 +336,8 @@ def _not_loaded() -> Outcome:
 
 
 def _of_status(request: IsolateRequest, isolated: Isolated, status: ProcessStatus) -> Outcome:
-    matches = max(one.matches for one in isolated.statuses)
-    launches = sum(one.launches for one in isolated.statuses)
+    matches = max(statuse.matches for statuse in isolated.statuses)
+    launches = sum(statuse.launches for statuse in isolated.statuses)
     if status.state == "captured" and status.output is not None:
         return _captured(status.output, matches, launches)
     if status.state in ("ended", "loaded"):

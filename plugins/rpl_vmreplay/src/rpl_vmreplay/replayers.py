@@ -77,17 +77,17 @@ def chosen_replayer(session: Session, name: str | None) -> Replayer:
     if wanted is None:
         return replayer_of(session, DEFAULT_REPLAYER)
     offered, devices = session.host.catalog.of(REPLAYERS), session.host.catalog.devices()
-    known = {*offered.names, *(one for part in offered.contributions for one in part.value.devices)}
+    known = {*offered.names, *(device for part in offered.contributions for device in part.value.devices)}
     if wanted in known:
         return replayer_of(session, wanted)
-    gpus = {text.casefold() for one in devices for text in (one.name, one.architecture)}
+    gpus = {text.casefold() for device in devices for text in (device.name, device.architecture)}
     return replayer_of(session, DEFAULT_REPLAYER if wanted.casefold() in gpus else wanted)
 
 
 def without_gpu(session: Session, used: Replayer, isa: str) -> str | None:
     """What to say where ``used`` lacks a GPU, a runtime or its program: another one that needs none of it."""
-    for one in session.host.catalog.of(REPLAYERS).contributions:
-        other, processor = one.value, isa.rpartition("--")[2].partition(":")[0]
+    for contribution in session.host.catalog.of(REPLAYERS).contributions:
+        other, processor = contribution.value, isa.rpartition("--")[2].partition(":")[0]
         fits = [device for device in other.devices if processor and device.startswith(processor)]
         if other.name != used.name and other.origin is not Origin.MEASURED and fits:
             absent = "" if other.missing() is None else ", once rpl-native is there"

@@ -348,11 +348,11 @@ def _numbers(
 ) -> dict[str, float]:
     """What is known of one configuration: the largest cost and the lowest occupancy of its kernels."""
     numbers: dict[str, float] = {}
-    for one in launches:
-        waves = occupancies[one].waves_per_simd
-        costs = {name: getattr(one.kernel, name) for name in _COSTS}
-        costs["lds_bytes"] = one.lds_bytes
-        costs[_WAVES] = math.ceil(one.workgroup_size / one.kernel.wavefront_size)
+    for launch in launches:
+        waves = occupancies[launch].waves_per_simd
+        costs = {name: getattr(launch.kernel, name) for name in _COSTS}
+        costs["lds_bytes"] = launch.lds_bytes
+        costs[_WAVES] = math.ceil(launch.workgroup_size / launch.kernel.wavefront_size)
         for name, value in costs.items():
             if value is not None:
                 numbers[name] = max(numbers.get(name, 0.0), float(value))

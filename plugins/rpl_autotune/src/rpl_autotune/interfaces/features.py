@@ -54,7 +54,7 @@ def features_of(space: SearchSpace) -> Features:
         if len(levels) < 2:
             continue
         coordinates += [(label, position, column) for label, column in _coordinates(name, values, levels)]
-        if len(levels) > 2 and _are_sizes(levels):
+        if len(levels) > 2 and all(isinstance(level, (int, float)) and level > 0 for level in levels):
             sizes.append((name, np.asarray(values, np.float64)))
     coordinates += [(name, None, column) for name, column in _given(space) if np.ptp(column) > 0]
     products = [(name, column) for name, column in _products(sizes[:_MOST_FACTORS]) if np.ptp(column) > 0]
@@ -97,10 +97,6 @@ def _two_power(whole: NDArray[np.int64]) -> Column:
     lowest_bit = whole & -whole
     exponent: Column = np.log2(np.maximum(lowest_bit, 1)).astype(np.float64)
     return exponent
-
-
-def _are_sizes(levels: tuple[Value, ...]) -> bool:
-    return all(isinstance(level, (int, float)) and level > 0 for level in levels)
 
 
 def _given(space: SearchSpace) -> Iterator[tuple[str, Column]]:

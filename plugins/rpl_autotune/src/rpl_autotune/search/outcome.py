@@ -57,7 +57,7 @@ def measure_finally(tuning: Tuning, workers: JobWorkers) -> FinalResult:
     ranked = ranked_configurations(tuning)
     if not ranked:
         return FinalResult(None, None, "no configuration has a time")
-    if tuning.request.final_rounds == 0:
+    if tuning.request.options.confirm_rounds == 0:
         return without_final(tuning, "it was not asked for")
     asked = list(dict.fromkeys((*ranked[:2], tuning.request.space.default)))
     outcome = _outcome(tuning, workers, asked)
@@ -91,7 +91,7 @@ def _outcome(tuning: Tuning, workers: JobWorkers, asked: Sequence[int]) -> Outco
     if device is None:
         return None
     keep = str(tuning.request.scratch / KEPT_RUN)
-    job = tuning.job(variants, device, tuning.request.final_rounds, keep)
+    job = tuning.job(variants, device, tuning.request.options.confirm_rounds, keep)
     tuning.tools.step(f"final measurement of {len(variants)} configurations on {device}")
     workers.submit(job)
     while True:
@@ -122,7 +122,7 @@ def _result(tuning: Tuning, outcome: Outcome, ranked: Sequence[int]) -> FinalRes
     default = readings[tuning.request.space.default]
     final = FinalPart(
         device=outcome.device,
-        rounds=tuning.request.final_rounds,
+        rounds=tuning.request.options.confirm_rounds,
         measured=tuple(_measured(tuning, readings, winner, runner_up)),
         best_over_runner_up=comparison,
         best_over_default=None
@@ -190,8 +190,8 @@ REMEDIES = (
 
 def autotune_document(tuning: Tuning, end: EndName, result: FinalResult) -> AutotuneDocument:
     """The whole document."""
-    request, evaluations = tuning.request, tuple(tuning.evaluations)
-    model = judged_model(request.space, tuning.history, request.seed)
+    request, options, evaluations = tuning.request, tuning.request.options, tuple(tuning.evaluations)
+    model = judged_model(request.space, tuning.history, options.seed)
     doubtful = model.trust != Trust.CLEAR.value
     return AutotuneDocument.model_validate(
         {
@@ -201,15 +201,15 @@ def autotune_document(tuning: Tuning, end: EndName, result: FinalResult) -> Auto
             "build_template": None if request.build_text is None else masked_text(request.build_text),
             "time_source": request.timing.source,
             "origin": tuning.origin,
-            "strategy": "exhaustive" if request.exhaustive else tuning.tools.strategy.name,
+            "strategy": "exhaustive" if options.exhaustive else tuning.tools.strategy.name,
             "executor": tuning.tools.executor.name,
-            "seed": request.seed,
+            "seed": options.seed,
             "search_space_size": len(request.space),
             "evaluated_configs": len(evaluations),
             "failed_configs": sum(item.state != "ok" for item in evaluations),
             "cached_configs": sum(item.from_cache for item in evaluations),
             "budget": BudgetPart(
-                evaluations=request.budget, time_s=request.time_budget_s, used_s=tuning.used_s
+                evaluations=request.budget, time_s=options.time_budget_s, used_s=tuning.used_s
             ),
             "termination_reason": end,
             "best_config": result.best,

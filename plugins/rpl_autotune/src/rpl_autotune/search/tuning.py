@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     from rpl_autotune.cache import Cache
     from rpl_autotune.interfaces.space import SearchSpace
     from rpl_autotune.interfaces.strategy import Strategy
+    from rpl_autotune.options import SearchOptions
 
 
 @frozen(eq=False)
 class TuningRequest:
-    """One search. ``budget`` counts evaluations; ``final_rounds`` 0 leaves the final measurement out.
+    """One search. ``budget`` counts evaluations, as settled for this space.
 
     ``scratch`` is where builds and recordings go; ``command_text`` and ``build_text`` are the templates as
     the user wrote them.
@@ -46,14 +47,9 @@ class TuningRequest:
     build_text: str | None
     timing: Timing
     budget: int
-    time_budget_s: float | None
-    seed: int
-    seed_fraction: float
-    prune_factor: float
-    exhaustive: bool
+    options: SearchOptions
     time_limit_s: float
     build_time_limit_s: float
-    final_rounds: int
     scratch: Path
     working_directory: Path
     plugins: PluginChoice
@@ -118,7 +114,9 @@ class JobWorkers:
         outcome = Outcome.model_validate(json.loads(answer.text))
         if not outcome.readings:
             raise ValueError("an outcome without a reading")
-        return outcome.model_copy(update={"readings": tuple(one.checked() for one in outcome.readings)})
+        return outcome.model_copy(
+            update={"readings": tuple(reading.checked() for reading in outcome.readings)}
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -259,7 +257,7 @@ class Tuning:
         return self.request.budget - len(self.evaluations) - sum(asked.counts for asked in waiting)
 
     def _end(self) -> EndName | None:
-        limit = self.request.time_budget_s
+        limit = self.request.options.time_budget_s
         if limit is not None and self.used_s > limit:
             return "time_budget"
         if len(self.evaluations) >= len(self.request.space):
@@ -271,7 +269,7 @@ class Tuning:
         waiting = [asked.index for asked in self._pending.values() if asked.counts]
         waiting += [asked.index for asked, _ in self._held if asked.counts]
         busy = {*waiting, *(item.index for item in self.history)}
-        if self.request.exhaustive:
+        if self.request.options.exhaustive:
             return self._all(busy, room)
         name = self.tools.strategy.name
         with plugin_boundary(self.tools.strategy_plugin, f"strategy {name!r}"):
@@ -300,9 +298,9 @@ class Tuning:
         return [Proposed(index, Phase.EXPLORE) for index, _ in zip(free, range(room), strict=False)]
 
     def _strategy_request(self) -> StrategyRequest:
-        request = self.request
+        request, options = self.request, self.request.options
         return StrategyRequest(
-            request.space, request.budget, request.seed, request.seed_fraction, request.prune_factor
+            request.space, request.budget, options.seed, options.seed_fraction, options.prune_factor
         )
 
     def _calibrate(self, workers: JobWorkers) -> None:
@@ -439,11 +437,12 @@ class Tuning:
         if device is not None:
             self.devices.count(device)
         self.history.append(Evaluated(asked.index, runtime))
+        exhaustive = self.request.options.exhaustive
         self.evaluations.append(
             EvaluationPart(
                 number=len(self.evaluations) + 1,
                 parameters=self.request.space.values(asked.index),
-                phase="all" if self.request.exhaustive and asked.phase != "reference" else asked.phase,
+                phase="all" if exhaustive and asked.phase != "reference" else asked.phase,
                 state=reading.state,
                 runtime_ms=runtime,
                 times_ms=reading.times_ms,

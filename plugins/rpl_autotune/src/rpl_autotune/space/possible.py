@@ -426,7 +426,8 @@ def _folded(parts: Sequence[ast.expr], op: ast.operator) -> ast.expr:
 
 
 def _of_sets(work: Callable[..., Any], sets: Sequence[frozenset[Any]]) -> _Possible:
-    if work is ARITHMETIC[ast.Pow] and any(not _is_small(one) for one in sets):
+    numbers = (value for values in sets for value in values)
+    if work is ARITHMETIC[ast.Pow] and not all(isinstance(n, (int, float)) and abs(n) <= 64 for n in numbers):
         return None
     calculates = work not in COMPARISONS.values()
     if calculates and not all(isinstance(value, (int, float)) for one in sets for value in one):
@@ -436,10 +437,6 @@ def _of_sets(work: Callable[..., Any], sets: Sequence[frozenset[Any]]) -> _Possi
     except (ArithmeticError, ValueError, TypeError):
         return None
     return found if len(found) <= _MOST_VALUES else _ends(found)
-
-
-def _is_small(values: frozenset[Any]) -> bool:
-    return all(isinstance(value, (int, float)) and abs(value) <= 64 for value in values)
 
 
 def _ends(part: _Possible) -> _Interval | None:

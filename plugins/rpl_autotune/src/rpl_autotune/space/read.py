@@ -193,7 +193,7 @@ def _description(path: Path) -> SpaceDescription:
     except ValidationError as error:
         mistakes = error.errors(include_url=False, include_input=False)
         # Of all forms that a value may have, what is wrong with the one that it has says most.
-        meant = [one for one in mistakes if not one["type"].endswith("_type")] or mistakes
+        meant = [mistake for mistake in mistakes if not mistake["type"].endswith("_type")] or mistakes
         worst = max(meant, key=lambda one: len(one["loc"]))
         place = ".".join(str(part) for part in worst["loc"] if "[" not in str(part)) or "the whole file"
         raise BadDataError(
@@ -237,16 +237,16 @@ def _listed(description: SpaceDescription, where: str) -> tuple[tuple[str, ...],
         raise _too_many(where)
     constraints = _constraints(description, parameters)
     rows = (tuple(configuration[name] for name in parameters) for configuration in configurations)
-    kept = [row for row in rows if _holds(constraints, dict(zip(parameters, row, strict=True)))]
-    return parameters, list(dict.fromkeys(kept))
+    allowed = []
+    for row in dict.fromkeys(rows):
+        values = dict(zip(parameters, row, strict=True))
+        if all(constraint.value(values) for constraint in constraints):
+            allowed.append(row)
+    return parameters, allowed
 
 
 def _constraints(description: SpaceDescription, parameters: Sequence[str]) -> list[Expression]:
     return [parse_expression(text, frozenset(parameters)) for text in description.constraints]
-
-
-def _holds(constraints: Sequence[Expression], values: Mapping[str, Value]) -> bool:
-    return all(constraint.value(values) for constraint in constraints)
 
 
 def _enumerated(description: SpaceDescription, where: str) -> tuple[tuple[str, ...], list[Configuration]]:

@@ -88,7 +88,12 @@ def code_beside(folders: Iterable[Path]) -> tuple[Path, ...]:
     """Regular files right in ``folders`` named like code objects; links are not followed."""
     paths: list[Path] = []
     for folder in dict.fromkeys(folders):
-        paths += [path for path in _listed(folder) if _is_code_name(path.name) and _is_small_file(path)]
+        paths += [
+            path
+            for path in _listed(folder)
+            if (path.name.endswith(_SUFFIXES) or _OF_THREAD_TRACE.fullmatch(path.name) is not None)
+            and _is_small_file(path)
+        ]
     return tuple(paths[:_MAX_FILES])
 
 
@@ -153,10 +158,6 @@ def _listed(folder: Path) -> list[Path]:
         return sorted(folder.iterdir())[:_MAX_LISTED]
     except OSError:
         return []
-
-
-def _is_code_name(name: str) -> bool:
-    return name.endswith(_SUFFIXES) or _OF_THREAD_TRACE.fullmatch(name) is not None
 
 
 def _is_small_file(path: Path) -> bool:

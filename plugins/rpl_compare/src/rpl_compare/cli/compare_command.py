@@ -217,7 +217,7 @@ def _write(settings: CompareSettings, name: str, text: str) -> None:
 def _request(settings: CompareSettings) -> CompareRequest:
     from rpl_analysis.range_option import RANGE
     from rpl_compare.comparison.compare import CompareRequest
-    from rpl_measure.comparable import SYNTHETIC_VARIABLE
+    from rpl_measure.side import SYNTHETIC_VARIABLE
 
     return CompareRequest(
         rule=CompareRule(

@@ -32,13 +32,12 @@ from rpl_core.errors import MissingError, NoVerdictError, UsageError
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.text import counted, did_you_mean
 from rpl_core.values import frozen
-from rpl_measure.comparable import check_comparable
 from rpl_measure.estimates import WARN_CV, NoiseLevel, noise_level
 from rpl_measure.interleaved import MeasureRequest, measure_pairs
 from rpl_measure.manifest import read_manifest
 from rpl_measure.rank_tests import fewest_pairs
 from rpl_measure.samples import Kind, Sample, Statistic, samples_of
-from rpl_measure.side import Side, copies_everywhere, make_side, stored_sides
+from rpl_measure.side import Side, check_comparable, copies_everywhere, make_side, stored_sides
 
 if TYPE_CHECKING:
     from rpl_core.ingest.claims import Readers

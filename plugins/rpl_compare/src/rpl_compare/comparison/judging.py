@@ -21,22 +21,20 @@ from rpl_measure.estimates import (
     robust_sigma,
     shift,
 )
-from rpl_measure.minimum_detectable import (
-    minimum_detectable_change,
-    paired_precision,
-    pairs_needed,
-    runs_needed,
-    unpaired_precision,
-)
 from rpl_measure.rank_tests import (
     fewest_pairs,
     fewest_values,
     holm_adjusted,
     least_p_two_sided,
     mann_whitney_test,
+    minimum_detectable_change,
+    paired_precision,
+    pairs_needed,
+    runs_needed,
     shift_interval,
     signed_rank_interval,
     signed_rank_test,
+    unpaired_precision,
 )
 from rpl_measure.samples import ItemKey, Kind, RunObservation, Sample, samples_of
 from rpl_measure.series import Drift, find_drift

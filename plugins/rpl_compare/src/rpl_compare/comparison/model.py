@@ -9,7 +9,7 @@ from enum import Enum
 from rpl_analysis.text.names import shorten_apart, shown_names
 from rpl_core.text import printable
 from rpl_core.values import frozen
-from rpl_measure.minimum_detectable import Precision, Requirement
+from rpl_measure.rank_tests import Precision, Requirement
 from rpl_measure.samples import ItemKey, Sample
 from rpl_measure.series import Drift
 

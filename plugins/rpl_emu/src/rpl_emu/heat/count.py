@@ -15,7 +15,7 @@ from rpl_core.files import write_atomic
 if TYPE_CHECKING:
     from rpl_codeobject.kernel_code import CodeObject
     from rpl_codeobject.reading.debug_info import SourcePlace
-    from rpl_emu.programs.launches import EmulatedLaunch
+    from rpl_emu.programs.rocpd_file import EmulatedLaunch
 
 
 Count = Annotated[int, Field(ge=0)]
@@ -84,8 +84,8 @@ _NO_LINES = "the code object has no line tables (compile with -g)"
 def write_heat(path: Path, launches: Iterable[EmulatedLaunch], command: Sequence[str]) -> None:
     """What ran, summed over launches of a kernel. Raises ``OSError``."""
     grouped: dict[str, list[Mapping[str, Any]]] = {}
-    for one in launches:
-        grouped.setdefault(one.facts["symbol"], []).append(one.facts)
+    for launch in launches:
+        grouped.setdefault(launch.facts["symbol"], []).append(launch.facts)
     lines = _Lines(command)
     kernels = [_kernel_heat(facts, lines) for facts in grouped.values()]
     kernels.sort(key=lambda heat: (-heat.executed, heat.kernel))
@@ -126,7 +126,7 @@ def _kernel_heat(launches: Sequence[Mapping[str, Any]], lines: _Lines) -> Kernel
             counts[at] = place["opcode"], executed + place["executed"], lanes + place["lanes"]
     first = launches[0]
     where, reason = lines.of(first["symbol"], sorted(counts))
-    places = sorted((_place(at, count, where.get(at)) for at, count in counts.items()), key=_hottest)
+    places = sorted((_heat_place(at, count, where.get(at)) for at, count in counts.items()), key=_hottest)
     vector = [place for place in places if place.lanes is not None]
     return KernelHeat(
         kernel=first["kernel"],
@@ -147,7 +147,7 @@ def _hottest(place: HeatPlace) -> tuple[int, int]:
     return -place.executed, place.address
 
 
-def _place(address: int, count: tuple[str, int, int], where: SourcePlace | None) -> HeatPlace:
+def _heat_place(address: int, count: tuple[str, int, int], where: SourcePlace | None) -> HeatPlace:
     opcode, executed, lanes = count
     return HeatPlace(
         address=address,

@@ -148,14 +148,14 @@ def _kernel(heat: KernelHeat, request: SectionRequest, most: int) -> Iterator[Bl
         yield Table(_COLUMNS, tuple(_line(line, heat) for line in heat.lines[:most]), right=_RIGHT)
     else:
         yield Paragraph(f"Source lines are unknown: {heat.lines_reason}.")
-        rows = tuple(_place(place, heat) for place in heat.places[:most])
+        rows = tuple(_instruction_row(place, heat) for place in heat.places[:most])
         yield Table(_place_columns(), rows, right=_RIGHT)
 
 
 def _explained(heat: KernelHeat, request: SectionRequest) -> Iterator[Block]:
     yield from _kernel(heat, request, _EXPLAINED)
     if heat.lines:
-        rows = tuple(_place(place, heat) for place in heat.places[:_EXPLAINED])
+        rows = tuple(_instruction_row(place, heat) for place in heat.places[:_EXPLAINED])
         yield Table(_place_columns(), rows, right=_RIGHT)
 
 
@@ -167,7 +167,7 @@ def _line(line: HeatLine, heat: KernelHeat) -> tuple[str, ...]:
     return *_counts(line.executed, line.lanes, line.vector, heat), _where(line.source, line.line)
 
 
-def _place(place: HeatPlace, heat: KernelHeat) -> tuple[str, ...]:
+def _instruction_row(place: HeatPlace, heat: KernelHeat) -> tuple[str, ...]:
     vector = 0 if place.lanes is None else place.executed
     counts = _counts(place.executed, place.lanes or 0, vector, heat)
     return *counts, f"0x{place.address:x}", place.opcode, _where(place.source, place.line)

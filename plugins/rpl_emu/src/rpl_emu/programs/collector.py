@@ -148,8 +148,7 @@ def _findings(request: CollectRequest) -> list[Diagnostic]:
 
 
 def _recordings(log: Path, folder: Path, planned: PlannedPass) -> list[Path]:
-    from rpl_emu.programs.launches import read_work
-    from rpl_emu.programs.rocpd_file import write_rocpd
+    from rpl_emu.programs.rocpd_file import read_work, write_rocpd
 
     if not log.exists():
         raise MissingError(

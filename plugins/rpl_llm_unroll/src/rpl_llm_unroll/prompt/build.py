@@ -116,12 +116,8 @@ def _words(piece: Node) -> set[str]:
     words = {text_of(n) for n in walk(piece) if n.type in _WORDS}
     for node in walk(piece):
         if node.type == "preproc_arg":  # the text of a macro is not parsed
-            words |= set(_identifiers(text_of(node)))
+            words |= set("".join(c if c.isalnum() or c == "_" else " " for c in text_of(node)).split())
     return words
-
-
-def _identifiers(text: str) -> list[str]:
-    return "".join(c if c.isalnum() or c == "_" else " " for c in text).split()
 
 
 def _shown(piece: Node) -> str:

@@ -56,7 +56,8 @@ def roofline_section(facts: RunFacts) -> Section:
     rows += _roof("data-sheet ceilings", work.spec) + _roof(
         f"{work.measured.origin or 'measured'} ceilings", work.measured
     )
-    return Section(_ROOFLINE, bullets([*rows, *_types(work), *_levels(work)]))
+    levels = [(f"{level.level} traffic per launch", metric(level.bytes)) for level in work.levels]
+    return Section(_ROOFLINE, bullets([*rows, *_types(work), *levels]))
 
 
 def _roof(name: str, roof: RoofPart) -> list[tuple[str, str]]:
@@ -78,10 +79,6 @@ def _types(work: KernelRooflineDoc) -> list[tuple[str, str]]:
         )
         for t in work.types
     ]
-
-
-def _levels(work: KernelRooflineDoc) -> list[tuple[str, str]]:
-    return [(f"{level.level} traffic per launch", metric(level.bytes)) for level in work.levels]
 
 
 def bottleneck_section(facts: RunFacts, *, evidence: bool = True) -> Section:
@@ -289,16 +286,18 @@ def _depth(loop: MachineLoop, loops: Sequence[MachineLoop]) -> int:
 
 
 def _score(loop: MachineLoop, instructions: Sequence[Instruction], hot: Counter[str]) -> int:
-    inside = {_text(i) for i in instructions if loop.head <= i.address <= loop.end}
+    inside = {_instruction_text(i) for i in instructions if loop.head <= i.address <= loop.end}
     return sum(cycles for text, cycles in hot.items() if text in inside)
 
 
-def _text(instruction: Instruction) -> str:
+def _instruction_text(instruction: Instruction) -> str:
     return " ".join(f"{instruction.mnemonic} {instruction.operands}".split())
 
 
 def _listing(instructions: Sequence[Instruction]) -> str:
-    lines = [f"{i.address:6x}: {_text(i)}" + _target(i) for i in instructions[:_SHOWN_INSTRUCTIONS]]
+    lines = [
+        f"{i.address:6x}: {_instruction_text(i)}" + _target(i) for i in instructions[:_SHOWN_INSTRUCTIONS]
+    ]
     rest = len(instructions) - len(lines)
     if rest > 0:
         lines.append(f"... {counted(rest, 'more instruction')}")

@@ -325,14 +325,18 @@ def read_database(path: Path) -> tuple[Entry, ...]:
 def _entry(value: Any, where: str, folder: Path) -> Entry:
     if not isinstance(value, dict):
         raise BadDataError(f"{where}: not an object")
-    directory = folder / _text(value, "directory", where)
+    directory = folder / _required_text(value, "directory", where)
     words = _without_launcher(_words(value, where))
     if not words:
         raise BadDataError(f"{where}: no command")
-    output = value.get("output") if isinstance(value.get("output"), str) else _value_behind(words, "-o")
+    output = (
+        value.get("output")
+        if isinstance(value.get("output"), str)
+        else next((value for word, value in pairwise(words) if word == "-o"), None)
+    )
     target = _CMAKE_TARGET.search(output or "")
     return Entry(
-        file=(directory / _text(value, "file", where)).resolve(),
+        file=(directory / _required_text(value, "file", where)).resolve(),
         directory=directory,
         words=words,
         target=None if target is None else target[1],
@@ -344,7 +348,7 @@ def _words(value: dict[str, Any], where: str) -> tuple[str, ...]:
     if isinstance(listed, list) and all(isinstance(word, str) for word in listed):
         return tuple(listed)
     try:
-        return tuple(shlex.split(_text(value, "command", where)))
+        return tuple(shlex.split(_required_text(value, "command", where)))
     except ValueError as error:
         raise BadDataError(f"{where}: command can't be split into words: {error}") from None
 
@@ -353,11 +357,7 @@ def _without_launcher(words: tuple[str, ...]) -> tuple[str, ...]:
     return words[1:] if words and Path(words[0]).name in _LAUNCHERS else words
 
 
-def _value_behind(words: tuple[str, ...], option: str) -> str | None:
-    return next((value for word, value in pairwise(words) if word == option), None)
-
-
-def _text(value: dict[str, Any], key: str, where: str) -> str:
+def _required_text(value: dict[str, Any], key: str, where: str) -> str:
     text = value.get(key)
     if not isinstance(text, str) or not text or "\0" in text:
         raise BadDataError(f"{where}: {key} is {text!r}, expected a text")
@@ -390,7 +390,7 @@ def compile_command(entry: Entry, source: Path, output: Path, beside: Path | Non
     Quoted includes find headers in ``beside``. ``BadDataError`` when the entry does not name its file.
     """
     options = tuple(_options(entry))
-    if len(options) == len(tuple(_kept(entry.words[1:]))):
+    if len(options) == len(tuple(_without_outputs(entry.words[1:]))):
         raise BadDataError(f"the compile database's command for {entry.file} does not name that file")
     includes = () if beside is None else ("-iquote", str(beside))
     return (entry.compiler, *options, *includes, "-c", str(source), "-o", str(output))
@@ -430,12 +430,12 @@ def link_command(
 
 
 def _options(entry: Entry) -> Iterator[str]:
-    for word in _kept(entry.words[1:]):
+    for word in _without_outputs(entry.words[1:]):
         if word.startswith("-") or (entry.directory / word).resolve() != entry.file:
             yield word
 
 
-def _kept(words: Sequence[str]) -> Iterator[str]:
+def _without_outputs(words: Sequence[str]) -> Iterator[str]:
     rest = iter(words)
     for word in rest:
         if word in _WRITING_WITH_VALUE:

@@ -17,7 +17,7 @@ from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.text import encodable, masked_words
 from rpl_core.values import frozen
 from rpl_optimize.build.host_code import HOST_CODE
-from rpl_optimize.contracts.optimize import BuildPart
+from rpl_optimize.contracts import BuildPart
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure, BuildRequest, BuildSystem
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.measurement.gains import padded
@@ -149,7 +149,7 @@ def choose_builder(
     if not request.source.is_file():
         raise UsageError(f"no source file at {request.source}", next_step="check --source")
     if request.kernels_in_memory:
-        systems = [offered for offered in systems if _overrides(offered)]
+        systems = [offered for offered in systems if offered.value.overrides_code is True]
         if not systems:
             raise _in_memory(request.kernels_in_memory)
     for offered in sorted(systems, key=lambda system: (-system.value.priority, system.plugin)):
@@ -164,10 +164,6 @@ def choose_builder(
         f"no installed plugin can build {request.source.name}",
         next_step="give your own build with --build, see `rpl plugins list`",
     )
-
-
-def _overrides(offered: Contribution[BuildSystem]) -> bool:
-    return offered.value.overrides_code is True
 
 
 def _in_memory(kernels: Sequence[str]) -> MissingError:

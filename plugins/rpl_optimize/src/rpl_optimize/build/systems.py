@@ -346,7 +346,8 @@ class DatabaseBuilder(TextBuilder):
                 next_step="give the project's own build: --build 'make app'",
             )
         compiler = entry or next(iter(by_file.values()))
-        require_program((_compiler_path(compiler),))
+        word = compiler.compiler
+        require_program((str(compiler.directory / word) if os.sep in word else word,))
         return cls(
             summary=f"{Path(compiler.compiler).name} as in {database}",
             command=request.command,
@@ -446,10 +447,6 @@ def _one_per_file(entries: Sequence[Entry], program: str) -> dict[Path, Entry]:
 
 def _overlay_of(text: Path) -> Path:
     return text.with_name(f"{text.name}.overlay.yaml")
-
-
-def _compiler_path(entry: Entry) -> str:
-    return str(entry.directory / entry.compiler) if os.sep in entry.compiler else entry.compiler
 
 
 def _written(path: Path) -> Path:

@@ -238,7 +238,7 @@ def ceilings_of(device: DeviceModel) -> tuple[ComputeCeiling | MemoryCeiling, ..
 
 def _ceilings(kept: KeptDevice, device: DeviceModel) -> Iterator[ComputeCeiling | MemoryCeiling]:
     origin = CeilingOrigin.MEASURED
-    usable = [one for one in kept.rates if one.refused is None]
+    usable = [rate for rate in kept.rates if rate.refused is None]
     levels = [c.level for c in device.memory_ceilings]  # the farthest is the first
     streams = [one for one in usable if one.pipe is None and one.what not in levels]
     if streams and levels:

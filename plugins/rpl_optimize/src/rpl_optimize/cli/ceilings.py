@@ -84,14 +84,14 @@ def measure_ceilings(
     from rpl_optimize.ceilings.measured import Sizes, benchmarks_for, keep, rates_of
 
     session = session_of(context)
-    device = _named(session, session.setting("device", name))
+    device = _installed_device(session, session.setting("device", name))
     units = _PER_COMPUTE_UNIT * (device.compute_units or 1)
     sizes = Sizes(workgroups or units, iterations, mebibytes, launches)
     wanted = benchmarks_for(device)
     recording, collector = _recorded(session, device, wanted, sizes, _HowToRecord(**flags))
     device = _recorded_model(session, device, recording)
     rates = rates_of(recording, wanted, sizes, device)
-    absent = sorted({one.kernel for one in wanted} - {one.kernel for one in rates})
+    absent = sorted({one.kernel for one in wanted} - {rate.kernel for rate in rates})
     if absent:
         session.output.note(f"not measured, no such instruction on this GPU: {', '.join(absent)}")
     measured = _measured(device, recording, collector, sizes, rates)
@@ -110,7 +110,7 @@ def measure_ceilings(
         session.output.note(f"kept in {path}; `rpl ceilings --device {device.name}` lists them")
 
 
-def _named(session: Session, name: str | None) -> DeviceModel:
+def _installed_device(session: Session, name: str | None) -> DeviceModel:
     from rpl_core.errors import MissingError, UsageError
     from rpl_core.pipeline import AnalysisRequest, recorded_device
 
@@ -213,8 +213,8 @@ def compiled_for(session: Session, device: DeviceModel) -> str:
     """Its own architecture; of a device that measures nothing the one whose code it runs."""
     from rpl_optimize.hookspecs import METRICS
 
-    metrics = (one.value for one in session.host.catalog.of(METRICS).contributions)
-    of_models = (one.architecture for one in metrics if device.name in one.devices)
+    metrics = (contribution.value for contribution in session.host.catalog.of(METRICS).contributions)
+    of_models = (metric.architecture for metric in metrics if device.name in metric.devices)
     return next(of_models, device.architecture)
 
 
@@ -245,14 +245,14 @@ def _show(session: Session, measured: KeptDevice) -> None:
     session.output.line(f"{measured.product} ({measured.architecture}), {measured.origin}, {measured.date}")
     rows = [
         (
-            one.what,
-            one.pipe or "-",
-            f"{one.best:,.6g}",
-            f"{one.slowest:,.6g}",
-            "GB/s" if one.pipe is None else "GOP/s",
-            one.refused or "",
+            rate.what,
+            rate.pipe or "-",
+            f"{rate.best:,.6g}",
+            f"{rate.slowest:,.6g}",
+            "GB/s" if rate.pipe is None else "GOP/s",
+            rate.refused or "",
         )
-        for one in measured.rates
+        for rate in measured.rates
     ]
     columns = ("KERNEL", "PIPE", "BEST", "SLOWEST", "UNIT", "REFUSED")
     session.output.table(columns, rows, right=("BEST", "SLOWEST"))

@@ -14,7 +14,7 @@ from rpl_optimize.ledger.lines import LedgerEntry, LedgerEvent
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
-    from rpl_optimize.ledger.verify import ReplayedVerdict, Verification
+    from rpl_optimize.ledger.verify import Verification
 
 
 _PATH = click.Path(path_type=Path)
@@ -76,7 +76,7 @@ def verify(context: click.Context, path: Path, key: Path | None, as_json: bool) 
         if not as_json:
             output.line(f"files: {files.checked} compared with what the ledger says of them")
     if as_json:
-        output.json({**_plain(verified), "not_bound": list(not_bound)})
+        output.json({**_verification_json(verified), "not_bound": list(not_bound)})
     else:
         for name in not_bound:
             output.line(f"not bound to the chain: {name}")
@@ -150,26 +150,25 @@ def _print(output: Output, verified: Verification) -> None:
     output.line("everything is as recorded" if verified.agrees else "NOT as recorded")
 
 
-def _plain(verified: Verification) -> dict[str, Any]:
+def _verification_json(verified: Verification) -> dict[str, Any]:
     return {
         "schema_version": "1.0",
         "lines": verified.lines,
         "agrees": verified.agrees,
         "finished": verified.finished,
         "last_sha256": verified.last_sha256,
-        "verdicts": [_verdict(verdict) for verdict in verified.verdicts],
+        "verdicts": [
+            {
+                "line": verdict.line,
+                "candidate": verdict.candidate,
+                "recorded": verdict.recorded.model_dump(mode="json"),
+                "replayed": verdict.replayed.model_dump(mode="json"),
+                "differences": list(verdict.differences),
+            }
+            for verdict in verified.verdicts
+        ],
         "problems": [{"line": line, "problem": problem} for line, problem in verified.problems],
         "notes": [{"line": line, "note": note} for line, note in verified.notes],
-    }
-
-
-def _verdict(verdict: ReplayedVerdict) -> dict[str, Any]:
-    return {
-        "line": verdict.line,
-        "candidate": verdict.candidate,
-        "recorded": verdict.recorded.model_dump(mode="json"),
-        "replayed": verdict.replayed.model_dump(mode="json"),
-        "differences": list(verdict.differences),
     }
 
 

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     import click
 
     from rpl_core.cli.output import Output
-    from rpl_optimize.contracts.optimize import CandidatePart, OptimizeDocument
+    from rpl_optimize.contracts import CandidatePart, OptimizeDocument
     from rpl_optimize.ledger.lines import Ledger
-    from rpl_optimize.loop.request import OptimizeRequest, StageName, Tools
+    from rpl_optimize.loop.session import OptimizeRequest, StageName, Tools
     from rpl_optimize.loop.state import Resumed
 
 _EXIT_CODES = {
@@ -68,7 +68,7 @@ def run_optimize(
     call = Call(words, flags, proposer, suffix, proposer_options or {}, f"rpl {context.command.name}")
     settings = call.settings(session)
     _require_one_to_ask(settings)
-    with keeping(_kept(session)), _progress(session, settings) as show:
+    with keeping(_kept_variables(session)), _progress(session, settings) as show:
         watched = settings.debug or settings.step_by_step or (settings.auto_approve and sys.stderr.isatty())
         step = Steps(show, every_run=watched)
         if settings.resume is not None:
@@ -82,11 +82,12 @@ def run_optimize(
     return int(_EXIT_CODES[document.verdict or "rejected"])
 
 
-def _kept(session: Session) -> tuple[str, ...]:
+def _kept_variables(session: Session) -> tuple[str, ...]:
     told = session.host.relay.config.get(KEEP_VARIABLES.name)
-    return (
-        () if told is None else parsed(names, told, f"file {session.configuration.file}", KEEP_VARIABLES.name)
-    )
+    if told is None:
+        return ()
+    kept: tuple[str, ...] = parsed(names, told, f"file {session.configuration.file}", KEEP_VARIABLES.name)
+    return kept
 
 
 def _require_sandbox(session: Session, call: Call) -> None:
@@ -168,22 +169,26 @@ def _require_known(session: Session, call: Call, source: Path | None, command: t
     """Before anything runs: what is misspelt, or could not be measured, needs no run to be refused."""
     from rpl_core.cli.command_options import option_values
     from rpl_optimize.hookspecs import PROPOSERS
-    from rpl_optimize.projects.find_source import find_source
+    from rpl_optimize.projects.systems import find_source
 
     if source is not None:
         find_source(command, source=source)
     proposers = session.host.catalog.of(PROPOSERS)
     chosen = proposers.get(call.proposer)  # says which there are
-    asked = option_values(session, call.command, call.flags)
-    for one in (contribution.value for contribution in proposers.contributions):
-        deaf = not chosen.asks_others and one.name != chosen.name
-        for option in one.asked_by if deaf else ():
-            if asked[option] != option.default:
-                raise UsageError(
-                    f"--{option.name} asks for the proposer {one.name}, "
-                    f"and --proposer {chosen.name} asks no other",
-                    next_step=f"leave out --proposer or --{option.name}",
-                )
+    values = option_values(session, call.command, call.flags)
+    for proposer in (contribution.value for contribution in proposers.contributions):
+        given = [option for option in proposer.asked_by if values[option] != option.default]
+        if given and not chosen.asks_others and proposer.name != chosen.name:
+            raise UsageError(
+                f"--{given[0].name} asks for the proposer {proposer.name}, "
+                f"and --proposer {chosen.name} asks no other",
+                next_step=f"leave out --proposer or --{given[0].name}",
+            )
+        if proposer.asked_by and not given and proposer.name == chosen.name:
+            raise UsageError(
+                f"--proposer {chosen.name} proposes nothing without --{chosen.asked_by[0].name}",
+                next_step=f"add --{chosen.asked_by[0].name}, or leave out --proposer",
+            )
     chosen_metric(session, call.settings(session))
 
 

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.options import Options
     from rpl_core.model.recording import Recording
     from rpl_core.plugins.host import Contribution
-    from rpl_optimize.contracts.optimize import PolicyPart
+    from rpl_optimize.contracts import PolicyPart
     from rpl_optimize.interfaces.metric import Metric
-    from rpl_optimize.loop.request import OptimizeRequest, Tools
+    from rpl_optimize.loop.session import OptimizeRequest, Tools
 
 # One call of ``rpl optimize``: what a session remembers of it, and what ``--resume`` takes from there.
 
@@ -87,10 +87,10 @@ def plain_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
             return shlex.join(map(str, given))
         return str(given) if isinstance(given, Path) else given
 
-    return _unless_kept(flags, {name: value(given) for name, given in flags.items()})
+    return _without_secrets(flags, {name: value(given) for name, given in flags.items()})
 
 
-def _unless_kept(flags: Mapping[str, Any], plain: Mapping[str, Any]) -> dict[str, Any]:
+def _without_secrets(flags: Mapping[str, Any], plain: Mapping[str, Any]) -> dict[str, Any]:
     """The options without secrets, unless ``--keep-command`` is among the flags."""
     if flags.get("keep_command"):
         return dict(plain)
@@ -104,7 +104,7 @@ def remembered(call: Call) -> Mapping[str, Any]:
         "flags": plain_flags(call.flags),
         "proposer": call.proposer,
         "suffix": call.suffix,
-        "proposer_options": _unless_kept(call.flags, call.proposer_options),
+        "proposer_options": _without_secrets(call.flags, call.proposer_options),
         "directory": str(Path.cwd()),
         "command_name": call.command_name,
     }
@@ -241,8 +241,8 @@ def optimize_request(session: Session, call: Call) -> OptimizeRequest:
     from rpl_optimize.equivalence.outputs import read_outputs
     from rpl_optimize.interfaces.builder import BuildRequest
     from rpl_optimize.interfaces.equivalence import EquivalenceOptions
-    from rpl_optimize.loop.request import Limits, OptimizeRequest
-    from rpl_optimize.projects.find_source import find_source
+    from rpl_optimize.loop.session import Limits, OptimizeRequest
+    from rpl_optimize.projects.systems import find_source
 
     given = call.settings(session)
     read_outputs(given.outputs)  # a wrong one must not wait for the first candidate
@@ -341,7 +341,11 @@ def chosen_metric(session: Session, given: OptimizeSettings) -> Contribution[Met
     offered = session.host.catalog.of(METRICS)
     device = given.device
     if given.metric is None:
-        models = [one.value.name for one in offered.contributions if device in one.value.devices]
+        models = [
+            contribution.value.name
+            for contribution in offered.contributions
+            if device in contribution.value.devices
+        ]
         if models:
             raise UsageError(
                 f"nothing can be measured on {device}, so no candidate could be proven faster there",
@@ -361,7 +365,9 @@ def chosen_metric(session: Session, given: OptimizeSettings) -> Contribution[Met
                 f"{option} is about what is measured and accepted, and a model accepts nothing",
                 next_step=f"leave {option} out; the best source is kept in the session's directory (-o)",
             )
-    return next(one for one in offered.contributions if one.value.name == metric.name)
+    return next(
+        contribution for contribution in offered.contributions if contribution.value.name == metric.name
+    )
 
 
 def _architecture(session: Session, given: OptimizeSettings) -> str | None:
@@ -379,8 +385,8 @@ def _architecture(session: Session, given: OptimizeSettings) -> str | None:
 
 
 def _policy(given: OptimizeSettings) -> PolicyPart:
-    from rpl_measure.comparable import SYNTHETIC_VARIABLE
-    from rpl_optimize.contracts.optimize import PolicyPart
+    from rpl_measure.side import SYNTHETIC_VARIABLE
+    from rpl_optimize.contracts import PolicyPart
 
     return PolicyPart(
         allow_unverified=given.allow_unverified,
@@ -399,7 +405,7 @@ def optimize_tools(session: Session, call: Call, request: OptimizeRequest, step:
     from rpl_core.profiling import choose_collector
     from rpl_optimize.build.builders import choose_builder
     from rpl_optimize.equivalence.stage import EquivalenceStage
-    from rpl_optimize.loop.request import Tools
+    from rpl_optimize.loop.session import Tools
     from rpl_optimize.transform import installed
 
     catalog = session.host.catalog

@@ -76,7 +76,9 @@ def transform(
     if candidate_id is not None:
         return _apply(offers.get(candidate_id), source, session.output)
     if as_json:
-        session.output.json({"file": str(file), "candidates": [_plain(c) for c in offers.candidates]})
+        session.output.json(
+            {"file": str(file), "candidates": [_candidate_json(c) for c in offers.candidates]}
+        )
     else:
         _show(offers, session.output)
         if not offers.candidates:
@@ -105,7 +107,7 @@ def _nothing(session: Session, source: KernelSource) -> str:
 
     transformations = installed(session.host.catalog.of(TRANSFORMATIONS))
     if source.kernel is None:
-        names = ", ".join(one.transformation.name for one in transformations)
+        names = ", ".join(offered.transformation.name for offered in transformations)
         return f"no candidates: {names} found nothing that could be changed"
     whole = collect_offers(attrs.evolve(source, kernel=None), transformations)
     kernels = {offered.candidate.kernel for offered in whole.candidates}
@@ -143,7 +145,7 @@ def _refusals(offered: OfferedCandidate) -> list[str]:
     ]
 
 
-def _plain(offered: OfferedCandidate) -> dict[str, Any]:
+def _candidate_json(offered: OfferedCandidate) -> dict[str, Any]:
     candidate = offered.candidate
     return {
         "id": offered.id,

@@ -15,7 +15,7 @@ import attrs
 
 from rpl_core.errors import MissingError, TimeLimitError
 from rpl_core.files import storage_error
-from rpl_core.process import ProcessRequest, ProcessResult
+from rpl_core.process import ProcessRequest
 from rpl_core.process.outcome import describe_exit
 from rpl_core.values import frozen
 from rpl_optimize.isolation.sandbox import run_application
@@ -248,11 +248,11 @@ def run_in(copy: WorkingCopy, plan: RunPlan, place: Path) -> ProgramRun:
     run = ProgramRun(copy, stdout, stdout_problem=result.stdout_problem, last_line=last.line or _tail(stdout))
     if result.succeeded:
         return run
-    return attrs.evolve(run, failure=f"{plan.what} {describe_exit(result)}", crashed=_crashed(result))
-
-
-def _crashed(result: ProcessResult) -> bool:
-    return result.exit_status is None or result.exit_status in _SHELL_SIGNALS
+    return attrs.evolve(
+        run,
+        failure=f"{plan.what} {describe_exit(result)}",
+        crashed=result.exit_status is None or result.exit_status in _SHELL_SIGNALS,
+    )
 
 
 class _LastLine:

@@ -16,7 +16,7 @@ from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.values import frozen
-from rpl_optimize.contracts.optimize import CheckPart, ControlPart
+from rpl_optimize.contracts import CheckPart, ControlPart
 from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.interfaces.equivalence import (
     EquivalenceCheck,

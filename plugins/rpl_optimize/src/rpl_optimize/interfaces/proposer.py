@@ -116,8 +116,9 @@ class Proposer(ABC):
     carries. Not for one that asks somebody outside, costs money or wants options of its own.
     ``writes_code``: its candidates are texts of somebody whom nobody trusts, such as a language model. They
     are not built or run without a sandbox, unless the user says so.
-    ``asked_by``: options of ``rpl optimize`` that only this proposer follows. One of them with a proposer
-    that neither is this one nor ``asks_others`` (as ``ranked`` does) is refused, not ignored.
+    ``asked_by``: options of ``rpl optimize`` that switch this proposer on; without any of them it proposes
+    nothing. One of them with a proposer that neither is this one nor ``asks_others`` (as ``ranked`` does) is
+    refused, not ignored, and so is ``--proposer`` with this one's name and none of them.
     """
 
     name: str

@@ -162,10 +162,10 @@ def needed_paths(
     """
     home = Path(environment.get("HOME", "/nonexistent"))
     hidden = (home, *home.parents)
-    yield from (path for path in _named_paths(command, environment, place) if path not in hidden)
+    yield from (path for path in _paths_of_command(command, environment, place) if path not in hidden)
 
 
-def _named_paths(
+def _paths_of_command(
     command: Sequence[str], environment: Mapping[str, str], place: Path | None
 ) -> Iterator[Path]:
     program = shutil.which(next(iter(command), ""), path=environment.get("PATH"))

@@ -25,7 +25,7 @@ from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
 from rpl_core.files import storage_error
 from rpl_core.text import encodable
 from rpl_core.values import frozen
-from rpl_optimize.contracts import ledger as data
+from rpl_optimize import contracts as data
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -356,7 +356,11 @@ class Ledger:
         """
         self._settle()
         entry = make_entry(
-            self._state.sequence + 1, _now(), event, _plain(event, data), self._state.last_sha256
+            self._state.sequence + 1,
+            datetime.now(timezone.utc).strftime(TIME_FORMAT),
+            event,
+            _checked_data(event, data),
+            self._state.last_sha256,
         )
         line = encode(entry)
         if len(line) > MAX_LINE_BYTES:
@@ -470,11 +474,7 @@ def _sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _now() -> str:
-    return datetime.now(timezone.utc).strftime(TIME_FORMAT)
-
-
-def _plain(event: LedgerEvent, data: Part | Mapping[str, Any]) -> dict[str, Any]:
+def _checked_data(event: LedgerEvent, data: Part | Mapping[str, Any]) -> dict[str, Any]:
     """``data`` as JSON values, by the event's contract."""
     contract = CONTRACTS[event]
     try:

@@ -18,27 +18,25 @@ from rpl_core.values import frozen
 from rpl_measure.estimates import median, robust_cv
 from rpl_measure.sequential import last_look
 from rpl_measure.series import find_drift, find_modes
-from rpl_optimize.contracts.ledger import (
+from rpl_optimize.contracts import (
     AcceptedData,
     BaselineProfiledData,
+    EvidencePart,
     FinishedData,
     JudgedData,
+    JudgementPart,
     MeasuredData,
+    MeasurementPart,
+    ModesPart,
     PlacementData,
     PlannedData,
+    PolicyPart,
     ProposedData,
     RolledBackData,
     SessionStartedData,
     TargetChosenData,
-    WrittenData,
-)
-from rpl_optimize.contracts.optimize import (
-    EvidencePart,
-    JudgementPart,
-    MeasurementPart,
-    ModesPart,
-    PolicyPart,
     VerdictName,
+    WrittenData,
 )
 from rpl_optimize.ledger.lines import (
     CONTRACTS,
@@ -49,7 +47,7 @@ from rpl_optimize.ledger.lines import (
     LedgerEvent,
     read_ledger,
 )
-from rpl_optimize.ledger.recorded_evidence import Plans, RecordedEvidence
+from rpl_optimize.ledger.session_files import Plans, RecordedEvidence
 from rpl_optimize.measurement.gains import gains_of, rule_for
 from rpl_optimize.measurement.measure import look_part, rule_of
 from rpl_optimize.measurement.verdict import judge, replayed_look, session_verdict

@@ -16,7 +16,7 @@ from rpl_core.files import storage_error, write_atomic
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_optimize.loop.request import OptimizeRequest
+    from rpl_optimize.loop.session import OptimizeRequest
 
 
 #: What file systems without hard links say.

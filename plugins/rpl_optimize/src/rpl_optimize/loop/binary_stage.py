@@ -12,6 +12,7 @@ import numpy as np
 from rpl_codeobject.comparing import (
     AbiDiff,
     Difference,
+    Severity,
     compare_code_objects,
     other_code_changes,
     position_free,
@@ -23,16 +24,74 @@ from rpl_codeobject.kernel_names import is_instance
 from rpl_codeobject.occupancy import ArchitectureOf, LaunchAssumption
 from rpl_core.errors import RplError
 from rpl_core.plugins.boundary import plugin_boundary
+from rpl_core.text import counted
 from rpl_core.values import frozen
-from rpl_optimize.build.binary_guards import binary_guards
-from rpl_optimize.contracts.optimize import GuardPart
+from rpl_optimize.contracts import GuardPart
 from rpl_optimize.interfaces.builder import CodeComparison
+from rpl_optimize.interfaces.transformation import GuardVerdict
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.profile import ProfileDocument
     from rpl_core.model.recording import Recording
     from rpl_optimize.build.builders import BuiltProgram
-    from rpl_optimize.contracts.ledger import RetunedName
+    from rpl_optimize.contracts import RetunedName
+
+# What differs between two builds, as verdicts in the same form as those on the source.
+
+#: Guard -> the compared properties that it looks at.
+_RESOURCES = {
+    "binary-lds": ("lds_bytes",),
+    "binary-scratch": ("scratch_bytes",),
+    "binary-spills": ("vgpr_spills", "sgpr_spills"),
+    "binary-occupancy": ("occupancy_waves_per_simd",),
+}
+
+
+def binary_guards(
+    diff: AbiDiff,
+    isa: IsaDiff | None = None,
+    *,
+    allow_occupancy_loss: bool = False,
+    measured: bool = True,
+) -> tuple[GuardVerdict, ...]:
+    """Verdicts of all binary guards. A comparison that could not be made refuses: it saw no data.
+
+    What a kernel costs decides nothing about its results, and its time is what counts: a build that ends
+    spills may well lose waves. So a resource that got worse asks for the measurement, and refuses only where
+    nothing will be measured.
+    """
+    compared = f"{counted(diff.compared, 'kernel is', 'kernels are')} in both builds"
+    breaking = diff.of(Severity.BREAKING)
+    abi = "; ".join(map(_describe, breaking)) or "kernarg layout, symbols and limits are as before"
+    verdicts = [
+        GuardVerdict("binary-kernels", diff.compared > 0, compared),
+        GuardVerdict("binary-abi", not breaking, abi),
+    ]
+    for guard, properties in _RESOURCES.items():
+        worse = [d for d in diff.of(Severity.REGRESSION) if d.what in properties]
+        unknown = [text for text in diff.unknown if any(p.split("_")[0] in text for p in properties)]
+        if guard == "binary-occupancy" and allow_occupancy_loss:
+            verdicts.append(GuardVerdict(guard, True, "a loss of occupancy is allowed on request"))
+        elif worse:
+            what = "; ".join(_describe(d) for d in worse)
+            reason = f"{what}: for the measurement to weigh" if measured else what
+            verdicts.append(GuardVerdict(guard, measured, reason, asks=measured))
+        elif unknown:
+            verdicts.append(GuardVerdict(guard, False, f"not comparable: {'; '.join(unknown)}"))
+        else:
+            verdicts.append(GuardVerdict(guard, True, "not worse than the baseline"))
+    if isa is not None:
+        changed = isa.verdict is IsaVerdict.LOOPS_CHANGED
+        verdicts.append(GuardVerdict("binary-isa", changed, isa.sentence()))
+    return tuple(verdicts)
+
+
+def _describe(difference: Difference) -> str:
+    change = f"{difference.what} {difference.before} -> {difference.after}"
+    return f"{difference.kernel}: {change} ({difference.reason})"
+
+
+# All guards on two builds: the whole comparison, and the machine code of the one kernel that may change.
 
 COOPERATION = "binary-cooperation"
 #: What no comparison of two builds may leave out.
@@ -157,9 +216,9 @@ def guard_binary(
     """
     diff = compare_code_objects(before, after, launch=launch, architecture_of=architecture_of)
     if limit is not None:
-        diff = _with_declared_limit(diff, kernel, limit)
+        diff = _without_declared_limit(diff, kernel, limit)
     if lds_growth is not None:
-        diff = _with_growth(diff, kernel, lds_growth)
+        diff = _without_declared_growth(diff, kernel, lds_growth)
     verdicts = binary_guards(diff, allow_occupancy_loss=allow_occupancy_loss, measured=measured)
     parts = [GuardPart(guard=v.guard, passed=v.passed, reason=v.reason) for v in verdicts]
     if limit is not None:
@@ -173,7 +232,10 @@ def why_not_moved(plain: BuiltProgram, shifted: BuiltProgram, kernel: str) -> st
         return plain.code.why_not_moved(shifted.code, kernel)
     objects, moved = plain.code_objects, shifted.code_objects
     try:
-        before, after = _own_code(objects, kernel), _own_code(moved, kernel)
+        before, after = (
+            {key: position_free(code) for key, code in _code_of(build, kernel).items()}
+            for build in (objects, moved)
+        )
     except RplError as error:
         return f"the padded build is not comparable: {error.fact}"
     if not before or before != after:
@@ -181,10 +243,6 @@ def why_not_moved(plain: BuiltProgram, shifted: BuiltProgram, kernel: str) -> st
     if _entries(objects, kernel) == _entries(moved, kernel):
         return "the padding did not move the kernel"
     return None
-
-
-def _own_code(objects: Sequence[CodeObject], kernel: str) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    return {key: position_free(code) for key, code in _code(objects, kernel).items()}
 
 
 def _entries(objects: Sequence[CodeObject], kernel: str) -> list[int | None]:
@@ -201,28 +259,30 @@ def launch_of(profile: ProfileDocument, recorded: str) -> LaunchAssumption:
     return LaunchAssumption()
 
 
-def _with_declared_limit(diff: AbiDiff, kernel: str, limit: LaunchLimit) -> AbiDiff:
+def _without_declared_limit(diff: AbiDiff, kernel: str, limit: LaunchLimit) -> AbiDiff:
     """Without the one difference that the edit means to make: it breaks no launch that keeps the promise."""
+    differences = (
+        difference
+        for difference in diff.differences
+        if difference.kernel is None
+        or not is_instance(difference.kernel, kernel)
+        or (difference.what, difference.after) != ("max_workgroup_size", str(limit.promised))
+    )
+    return attrs.evolve(diff, differences=tuple(differences))
 
-    def intended(what: str, name: str | None, after: str | None) -> bool:
-        own = name is not None and is_instance(name, kernel)
-        return own and what == "max_workgroup_size" and after == str(limit.promised)
 
-    kept = (d for d in diff.differences if not intended(d.what, d.kernel, d.after))
-    return attrs.evolve(diff, differences=tuple(kept))
-
-
-def _with_growth(diff: AbiDiff, kernel: str, most: int) -> AbiDiff:
+def _without_declared_growth(diff: AbiDiff, kernel: str, most: int) -> AbiDiff:
     """Without the growth of static LDS that the edit declares; what it costs in occupancy stays."""
 
-    def intended(one: Difference) -> bool:
-        own = one.kernel is not None and is_instance(one.kernel, kernel) and one.what == "lds_bytes"
-        sizes = (one.before, one.after)
-        if not own or not all(size is not None and size.isdecimal() for size in sizes):
+    def declared(change: Difference) -> bool:
+        if change.what != "lds_bytes" or change.kernel is None or not is_instance(change.kernel, kernel):
             return False
-        return int(one.after or 0) - int(one.before or 0) <= most
+        before, after = change.before, change.after
+        if before is None or after is None or not (before.isdecimal() and after.isdecimal()):
+            return False
+        return int(after) - int(before) <= most
 
-    return attrs.evolve(diff, differences=tuple(one for one in diff.differences if not intended(one)))
+    return attrs.evolve(diff, differences=tuple(d for d in diff.differences if not declared(d)))
 
 
 def _code_guards(
@@ -234,21 +294,23 @@ def _code_guards(
     retuned: RetunedName | None,
 ) -> tuple[GuardPart, ...]:
     try:
-        old, new = _code(before, kernel), _code(after, kernel)
-        changed = other_code_changes(before, after, lambda name: is_instance(name, kernel))
+        old, new = _code_of(before, kernel), _code_of(after, kernel)
+        others = other_code_changes(before, after, lambda name: is_instance(name, kernel))
     except RplError as error:
         reason = f"not comparable: {error.fact}"
         names = ("binary-isa", COOPERATION, "other-code")
         return tuple(GuardPart(guard=g, passed=None, reason=reason) for g in names)
     both = sorted(old.keys() & new.keys())
-    own = [compare_instructions(old[key], new[key]) for key in both if is_instance(key[1], kernel)]
+    both = [key for key in both if is_instance(key[1], kernel)]
+    compared = [compare_instructions(old[key], new[key]) for key in both]
     sizes = {
-        (one.target, k.name): (k.max_workgroup_size, k.wavefront_size) for one in after for k in one.kernels
+        (built.target, k.name): (k.max_workgroup_size, k.wavefront_size)
+        for built in after
+        for k in built.kernels
     }
     changes = [
         change
         for key in both
-        if is_instance(key[1], kernel)
         for change in cooperation_changes(
             cooperation_of(old[key]),
             cooperation_of(new[key]),
@@ -257,36 +319,35 @@ def _code_guards(
             unrolled=must_change_loop or retuned is not None,
         )
     ]
-    isa = _changed(own, kernel, must_change_loop=must_change_loop, may_be_same=retuned == "launches")
-    return (isa, _cooperation(changes), _others(changed))
+    # The last look at what the syntax tree was asked before.
+    paths = "; ".join(dict.fromkeys(changes)) or "barriers, atomics and fences on the same paths as before"
+    elsewhere = "; ".join(others[:5]) or "everything but the kernel is as before"
+    return (
+        _guard_isa(compared, kernel, must_change_loop=must_change_loop, may_be_same=retuned == "launches"),
+        GuardPart(guard=COOPERATION, passed=not changes, reason=paths),
+        GuardPart(guard="other-code", passed=not others, reason=elsewhere),
+    )
 
 
-def _code(objects: Sequence[CodeObject], kernel: str) -> Code:
+def _code_of(objects: Sequence[CodeObject], kernel: str) -> Code:
+    """The instructions of the kernel's instances and of what they call, by target and name."""
     by_name: Code = {}
     for code_object in objects:
-        own = [k.name for k in code_object.kernels if is_instance(k.name, kernel)]
-        functions: Mapping[str, Sequence[Instruction]] = disassemble(code_object, kernels=own)
+        instances = [k.name for k in code_object.kernels if is_instance(k.name, kernel)]
+        functions: Mapping[str, Sequence[Instruction]] = disassemble(code_object, kernels=instances)
         by_name |= {(code_object.target, name): code for name, code in functions.items()}
     return by_name
 
 
-def _changed(own: Sequence[IsaDiff], kernel: str, *, must_change_loop: bool, may_be_same: bool) -> GuardPart:
-    if not own:
+def _guard_isa(
+    compared: Sequence[IsaDiff], kernel: str, *, must_change_loop: bool, may_be_same: bool
+) -> GuardPart:
+    """By the instance that changed most: not every instance holds what the edit changes."""
+    if not compared:
         return GuardPart(
             guard="binary-isa", passed=None, reason=f"no machine code of {kernel} in both builds"
         )
     order = (IsaVerdict.LOOPS_CHANGED, IsaVerdict.OUTSIDE_LOOPS, IsaVerdict.IDENTICAL)
-    best = min(own, key=lambda diff: order.index(diff.verdict))
+    most = min(compared, key=lambda diff: order.index(diff.verdict))
     wanted = order[:1] if must_change_loop else order if may_be_same else order[:2]
-    return GuardPart(guard="binary-isa", passed=best.verdict in wanted, reason=best.sentence())
-
-
-def _cooperation(changes: Sequence[str]) -> GuardPart:
-    """The last look at what the syntax tree was asked before."""
-    reason = "; ".join(dict.fromkeys(changes)) or "barriers, atomics and fences on the same paths as before"
-    return GuardPart(guard=COOPERATION, passed=not changes, reason=reason)
-
-
-def _others(changed: Sequence[str]) -> GuardPart:
-    reason = "; ".join(changed[:5]) or "everything but the kernel is as before"
-    return GuardPart(guard="other-code", passed=not changed, reason=reason)
+    return GuardPart(guard="binary-isa", passed=most.verdict in wanted, reason=most.sentence())

@@ -11,8 +11,7 @@ import attrs
 from rpl_core.ingest.load import load_recording
 from rpl_core.pipeline import architectures
 from rpl_core.values import frozen
-from rpl_optimize.contracts.ledger import PlannedData
-from rpl_optimize.contracts.optimize import EvidencePart, GuardPart, PlacementPart, ShiftPart
+from rpl_optimize.contracts import EvidencePart, GuardPart, PlacementPart, PlannedData, ShiftPart
 from rpl_optimize.equivalence.stage import EquivalenceSubject
 from rpl_optimize.interfaces.builder import BuildFailure
 from rpl_optimize.interfaces.transformation import KernelSource
@@ -33,11 +32,11 @@ from rpl_optimize.session_layout import fresh
 
 if TYPE_CHECKING:
     from rpl_optimize.build.builders import BuiltProgram
-    from rpl_optimize.ledger.recorded_evidence import Begun
+    from rpl_optimize.ledger.session_files import Begun
     from rpl_optimize.loop.baseline import Baseline, Target
     from rpl_optimize.loop.measuring import MeasureStage, ModelStage
     from rpl_optimize.loop.proposing import Built
-    from rpl_optimize.loop.request import OptimizeRequest, Tools
+    from rpl_optimize.loop.session import OptimizeRequest, Tools
 
     Record = Callable[[LedgerEvent, dict[str, object]], None]
 

@@ -25,7 +25,7 @@ from rpl_optimize.build.systems import (
     given_words,
     is_header,
 )
-from rpl_optimize.contracts.optimize import GuardPart
+from rpl_optimize.contracts import GuardPart
 from rpl_optimize.interfaces.builder import BuildRequest, Compilation
 from rpl_optimize.interfaces.declared_change import DeclaredChange, TunedConstants
 from rpl_optimize.interfaces.transformation import GuardVerdict
@@ -120,8 +120,8 @@ def _front_end(request: BuildRequest, baseline: Baseline) -> FrontEnd | str:
     front_end = _found_front_end(request, baseline, entries)
     if isinstance(front_end, str):
         return front_end
-    ran = (one.directory for one in baseline.build.compilations)
-    listed = (place for one in entries for place in (one.directory, one.file.parent))
+    ran = (compilation.directory for compilation in baseline.build.compilations)
+    listed = (place for entry in entries for place in (entry.directory, entry.file.parent))
     places = (request.place, *ran, *listed)
     project = request.project or enclosing_tree(request.source, request.place.resolve())
     hidden = (Path.home(), *Path.home().parents)
@@ -129,7 +129,9 @@ def _front_end(request: BuildRequest, baseline: Baseline) -> FrontEnd | str:
 
 
 def _found_front_end(request: BuildRequest, baseline: Baseline, entries: tuple[Entry, ...]) -> FrontEnd | str:
-    compiled = {path: one for one in baseline.build.compilations for path in _compiled_by(one)}
+    compiled = {
+        path: compilation for compilation in baseline.build.compilations for path in _compiled_by(compilation)
+    }
     unit = _unit(request, [*compiled, *(entry.file for entry in entries)])
     if unit is None:
         return f"no source was found that includes {request.source.name}"
@@ -212,7 +214,7 @@ def reading_without_build(
     # Without ROCm's headers and device library, for sources that need neither.
     bare = attrs.evolve(usual, words=(*words, "-nogpuinc", "-nogpulib"))
     readings = [CompilerReading(one, text) for one in (usual, bare)]
-    return next((one for one in readings if not isinstance(one.parsed(), str)), readings[0])
+    return next((reading for reading in readings if not isinstance(reading.parsed(), str)), readings[0])
 
 
 def _told_front_end(

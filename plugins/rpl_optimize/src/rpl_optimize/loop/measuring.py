@@ -21,8 +21,16 @@ from rpl_core.values import frozen
 from rpl_measure.estimates import median
 from rpl_measure.interleaved import open_pairs
 from rpl_measure.manifest import complete_pairs, read_manifest, repeated_pairs
-from rpl_optimize.contracts.ledger import ContinuedData, PlannedData, PlannedStage
-from rpl_optimize.contracts.optimize import CandidatePart, GuardPart, MeasurementPart, ModelledPart, RulePart
+from rpl_optimize.contracts import (
+    CandidatePart,
+    ContinuedData,
+    GuardPart,
+    MeasurementPart,
+    ModelledPart,
+    PlannedData,
+    PlannedStage,
+    RulePart,
+)
 from rpl_optimize.interfaces.metric import Metric, MetricRequest, MetricValue
 from rpl_optimize.measurement.gains import (
     PLACEMENT_PAIRS,
@@ -36,21 +44,22 @@ from rpl_optimize.measurement.gains import (
 from rpl_optimize.measurement.measure import (
     CandidateMeasurement,
     MeasureTools,
+    TrafficMeasurement,
     measure_candidate,
+    measure_traffic,
     remeasure,
     rule_of,
     rule_part,
 )
-from rpl_optimize.measurement.traffic import TrafficMeasurement, measure_traffic
 from rpl_optimize.session_layout import fresh
 
 if TYPE_CHECKING:
     from rpl_core.plugins.host import Contribution
     from rpl_optimize.build.builders import BuiltProgram
-    from rpl_optimize.ledger.recorded_evidence import Begun
+    from rpl_optimize.ledger.session_files import Begun
     from rpl_optimize.loop.baseline import Baseline
     from rpl_optimize.loop.evaluate import Trial
-    from rpl_optimize.loop.request import OptimizeRequest, Tools
+    from rpl_optimize.loop.session import OptimizeRequest, Tools
     from rpl_optimize.loop.state import LoopState
 
     _TwoBuilds = tuple[BuiltProgram, BuiltProgram]
@@ -361,7 +370,9 @@ class ModelStage:
 def best_by_model(candidates: tuple[CandidatePart, ...]) -> CandidatePart | None:
     """Of those whose results are right and whose figure is better, the one with the most gain."""
     found = [
-        one for one in candidates if one.judgement.stage == "model" and one.judgement.verdict != "rejected"
+        candidate
+        for candidate in candidates
+        if candidate.judgement.stage == "model" and candidate.judgement.verdict != "rejected"
     ]
     gaining = [one for one in found if one.source is not None and one.modelled_gain is not None]
     return max(gaining, key=lambda one: one.modelled_gain or 0.0, default=None)

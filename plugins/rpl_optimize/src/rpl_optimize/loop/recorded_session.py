@@ -22,14 +22,17 @@ from rpl_measure.interleaved import MOST_REPEATED_PAIRS
 from rpl_measure.manifest import ComparisonManifest, read_manifest, repeated_pairs
 from rpl_measure.sequential import new_first
 from rpl_measure.side import stored_sides
-from rpl_optimize.contracts.ledger import (
+from rpl_optimize.contracts import (
     AcceptedData,
     BaselineProfiledData,
     BuiltData,
+    EvidencePart,
     FinishedData,
     JudgedData,
     MeasuredData,
+    MeasurementPart,
     ModelledData,
+    OptimizeDocument,
     PlacementData,
     ProposedData,
     ResumedData,
@@ -38,7 +41,6 @@ from rpl_optimize.contracts.ledger import (
     TargetChosenData,
     WrittenData,
 )
-from rpl_optimize.contracts.optimize import EvidencePart, MeasurementPart, OptimizeDocument
 from rpl_optimize.ledger.lines import CONTRACTS, LedgerEntry, LedgerEvent, read_ledger
 from rpl_optimize.ledger.verify import alike, measurements_of
 from rpl_optimize.loop.baseline import predicted_gain, rank_targets

@@ -12,7 +12,7 @@ from rpl_core.pipeline import architectures
 from rpl_core.text import counted, encodable
 from rpl_core.values import frozen
 from rpl_optimize.build.builders import BuiltProgram
-from rpl_optimize.contracts.optimize import (
+from rpl_optimize.contracts import (
     BuildPart,
     CandidatePart,
     EvidencePart,
@@ -24,7 +24,7 @@ from rpl_optimize.hookspecs import PROPOSERS, TRANSFORMATIONS
 from rpl_optimize.interfaces.proposer import InstalledProposer, ProposalRequest, TriedOut
 from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
 from rpl_optimize.ledger.lines import read_ledger
-from rpl_optimize.ledger.recorded_evidence import Begun
+from rpl_optimize.ledger.session_files import Begun
 from rpl_optimize.loop.accept import is_changed, unified_diff, write_accepted
 from rpl_optimize.loop.baseline import (
     Baseline,
@@ -43,17 +43,16 @@ from rpl_optimize.loop.binary_stage import KnownCode
 from rpl_optimize.loop.evaluate import Evaluation, Trial
 from rpl_optimize.loop.meaning import SessionMeaning
 from rpl_optimize.loop.measuring import MeasureStage, ModelStage, keep_best, run_to_run_cv, usual_run_s
-from rpl_optimize.loop.proposing import Built, ProposalStage, Proposed
+from rpl_optimize.loop.proposing import Built, ProposalStage, Proposed, Tryout
 from rpl_optimize.loop.session import OptimizeSession, SessionRecords
 from rpl_optimize.loop.state import LoopState, OpenEnd, Settled, replay_session
-from rpl_optimize.loop.trying import Tryout
 from rpl_optimize.measurement.gains import cost_sentence, rule_for
 from rpl_optimize.measurement.verdict import judge, session_verdict
 from rpl_optimize.session_layout import ORIGINAL, baseline_name, fresh
 from rpl_optimize.transform import installed
 
 if TYPE_CHECKING:
-    from rpl_optimize.loop.request import StageName, Tools
+    from rpl_optimize.loop.session import StageName, Tools
 
 
 @frozen
@@ -496,7 +495,11 @@ class OptimizeLoop:
 
 def _block_of(baseline: Baseline, recorded: str) -> tuple[int, int, int] | None:
     """The block size that the profile has for a kernel."""
-    blocks = (one.kernel.block for one in baseline.documents.model("profile").kernels if one.name == recorded)
+    blocks = (
+        kernel.kernel.block
+        for kernel in baseline.documents.model("profile").kernels
+        if kernel.name == recorded
+    )
     block = next(blocks, None)
     if not block:
         return None

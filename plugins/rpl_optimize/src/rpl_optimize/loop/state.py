@@ -13,23 +13,27 @@ from rpl_core.errors import BadDataError
 from rpl_core.files import make_directory
 from rpl_core.text import encodable
 from rpl_core.values import frozen
-from rpl_optimize.contracts.ledger import (
+from rpl_optimize.contracts import (
     AcceptedData,
     BaselineProfiledData,
+    CandidatePart,
+    EvidencePart,
     FinishedData,
+    GuardPart,
     JudgedData,
+    JudgementPart,
     PlannedData,
+    PolicyPart,
     ProposedData,
     RetunedName,
     RolledBackData,
     SessionStartedData,
     WrittenData,
 )
-from rpl_optimize.contracts.optimize import CandidatePart, EvidencePart, GuardPart, JudgementPart, PolicyPart
 from rpl_optimize.interfaces.proposer import Attempt
 from rpl_optimize.interfaces.transformation import Edit, EditCandidate
 from rpl_optimize.ledger.lines import CONTRACTS, LedgerEntry, LedgerEvent, read_ledger
-from rpl_optimize.ledger.recorded_evidence import Begun, RecordedEvidence
+from rpl_optimize.ledger.session_files import Begun, RecordedEvidence
 from rpl_optimize.ledger.verify import verify_ledger
 from rpl_optimize.loop.accept import digest
 from rpl_optimize.loop.baseline import Target, gains_of_fresh, measured_facts
@@ -39,7 +43,7 @@ from rpl_optimize.session_layout import LEDGER, ORIGINAL, candidate_name, fresh
 from rpl_optimize.transform import read_source
 
 if TYPE_CHECKING:
-    from rpl_optimize.loop.request import OptimizeRequest
+    from rpl_optimize.loop.session import OptimizeRequest
 
 
 @attrs.define
@@ -89,7 +93,7 @@ class LoopState:
 
     def spent(self, patience: int) -> frozenset[str]:
         """Transformations with as many misses as ``--patience`` lets them have."""
-        names = {one.transformation for one in self.candidates} - {None}
+        names = {candidate.transformation for candidate in self.candidates} - {None}
         return frozenset(name for name in names if name is not None and self.misses_of(name) >= patience)
 
     def set_dominant(self, symbol: str | None) -> str | None:
@@ -227,7 +231,7 @@ def _require_same_call(
     own = {"command": started.command, "source": started.source, "proposer": started.proposer}
     begun: dict[str, object] = {**own, **started.options}
     for name, value in begun.items():
-        if _plain(asked.get(name)) != value:
+        if _encodable(asked.get(name)) != value:
             raise BadDataError(
                 f"the session remembers another {name.replace('_', ' ')} than the ledger",
                 cause="request.json was changed",
@@ -235,9 +239,9 @@ def _require_same_call(
             )
 
 
-def _plain(value: Any) -> Any:
+def _encodable(value: Any) -> Any:
     if isinstance(value, tuple):
-        return tuple(map(_plain, value))
+        return tuple(map(_encodable, value))
     return encodable(value) if isinstance(value, str) else value
 
 

@@ -15,7 +15,7 @@ from rpl_measure.sequential import LOOKS, LOOKS_V2, SCREENING, SCREENING_PART, A
 from rpl_measure.series import Modes, find_modes
 
 if TYPE_CHECKING:
-    from rpl_optimize.contracts.optimize import EvidencePart, MeasurementPart, PolicyPart
+    from rpl_optimize.contracts import EvidencePart, MeasurementPart, PolicyPart
 
 
 #: Error of a whole loop, shared by its candidates (docs/reference/statistics.md, rule 3).

@@ -1,4 +1,4 @@
-"""Measure a candidate against its baseline, and an accepted one again with fresh pairs."""
+"""Measure a candidate against its baseline: times in pairs, again with fresh ones, and memory traffic."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rpl_analysis.counters.formulas import counters_of
+from rpl_analysis.counters.join import JoinRules, join_counters
+from rpl_analysis.counters.quantities import derive_quantities
 from rpl_core.errors import (
     ApplicationError,
     BadDataError,
@@ -18,20 +21,22 @@ from rpl_core.errors import (
     RplError,
     TimeLimitError,
 )
-from rpl_core.interfaces.collector import Collector, LineSink
+from rpl_core.ingest.load import load_recording
+from rpl_core.interfaces.collector import Collector, CollectRequest, LineSink
+from rpl_core.model.device import DeviceModel
 from rpl_core.model.metric import Origin
-from rpl_core.profiling import StepSink
-from rpl_core.text import counted
+from rpl_core.profiling import ProfileSession, StepSink
+from rpl_core.run_directory.manifest import RunDirectory
+from rpl_core.text import counted, shorten
 from rpl_core.values import frozen
-from rpl_measure.comparable import check_comparable
 from rpl_measure.estimates import median, robust_cv
 from rpl_measure.interleaved import MeasureRequest, measure_pairs
 from rpl_measure.manifest import is_comparison_directory, read_manifest
 from rpl_measure.samples import ItemKey, Kind, Sample, samples_of
 from rpl_measure.sequential import AcceptRule, Decision, Look, decide, last_look, new_first
 from rpl_measure.series import find_drift, find_modes
-from rpl_measure.side import Side
-from rpl_optimize.contracts.optimize import LookPart, MeasurementPart, ModesPart, RulePart
+from rpl_measure.side import Side, check_comparable
+from rpl_optimize.contracts import GuardPart, LookPart, MeasurementPart, ModesPart, RulePart
 
 if TYPE_CHECKING:
     from rpl_core.plugins.host import PluginHost
@@ -92,7 +97,12 @@ def times_of(base: Side, new: Side, kernel: str) -> PairTimes:
     side does not know is left out: the verdict notices.
     """
     origin = Origin.weakest([base.origin, new.origin])
-    problem = _why_not_comparable(base, new)
+    # Whether synthetic times count is the verdict's question; here it is whether the sides belong together.
+    try:
+        blocking = check_comparable(base, new, allow_synthetic=True, forced=False).blocking
+        problem = "; ".join(blocking) or None
+    except BadDataError as error:
+        problem = error.fact
     left, right = samples_of(base.runs), samples_of(new.runs)
     key = ItemKey(Kind.KERNEL, kernel)
     if problem is None and not _usable(key, left, right):
@@ -105,15 +115,6 @@ def times_of(base: Side, new: Side, kernel: str) -> PairTimes:
         if _usable(ItemKey(kind, kind.value), left, right)
     }
     return PairTimes(_paired(key, left, right), guards, origin)
-
-
-def _why_not_comparable(base: Side, new: Side) -> str | None:
-    # Whether synthetic times count is the verdict's question; here it is whether the sides belong together.
-    try:
-        blocking = check_comparable(base, new, allow_synthetic=True, forced=False).blocking
-    except BadDataError as error:
-        return error.fact
-    return "; ".join(blocking) or None
 
 
 def _usable(key: ItemKey, left: Mapping[ItemKey, Sample], right: Mapping[ItemKey, Sample]) -> bool:
@@ -371,3 +372,152 @@ def _why_no_pairs(pairs: KernelPairs, wanted: int) -> str | None:
     if not all(0 < time < math.inf for pair in pairs.pairs for time in pair):
         return "some of the kernel's times are none"
     return None
+
+
+# The gate on memory traffic: a candidate must not move over 5 % more bytes to and from HBM.
+
+_TRAFFIC = "hbm-traffic"
+#: Most that the traffic of a kernel may grow, as a fraction (the architectural regression gate).
+_MOST_TRAFFIC_GROWTH = 0.05
+#: Other kernels count from this part of the application's traffic on (chosen: below, page walks and other
+#: passengers outweigh them).
+_LEAST_TRAFFIC_PART = 0.05
+_TRAFFIC_QUANTITIES = ("hbm_read_bytes", "hbm_write_bytes")
+_DEVICE_SOURCE = "the baseline's recording"
+
+
+@frozen
+class TrafficMeasurement:
+    """``kernel`` is the exact displayed name; ``directory`` gets one run directory per side."""
+
+    kernel: str
+    base: tuple[str, ...]
+    new: tuple[str, ...]
+    directory: Path
+    device: DeviceModel | None
+    time_limit_s: float | None = None
+
+
+@frozen
+class _Traffic:
+    """Bytes of one kernel in a whole run, and how they were found out."""
+
+    bytes: float
+    how: tuple[str, ...]
+
+
+class _UnknownTrafficError(Exception):
+    """Why there is nothing to compare."""
+
+
+def measure_traffic(request: TrafficMeasurement, tools: MeasureTools) -> GuardPart:
+    """Run both commands once per counter pass and compare the bytes of each kernel, summed over its launches.
+
+    The kernel itself always counts, others from 5 % of the baseline's traffic on. ``passed`` is ``None`` with
+    a reason where the counters can't be had. Counters are read under a profiler that serialises dispatches:
+    they give bytes here and never times. Raises ``InterruptedRunError``.
+    """
+    try:
+        before = _count_traffic("base", request.base, request, tools)
+        after = _count_traffic("new", request.new, request, tools)
+        return _compare_traffic(request.kernel, before, after)
+    except InterruptedRunError:
+        raise
+    except _UnknownTrafficError as unknown:
+        return GuardPart(guard=_TRAFFIC, passed=None, reason=str(unknown))
+    except RplError as error:
+        return GuardPart(guard=_TRAFFIC, passed=None, reason=f"the traffic can't be counted: {error.fact}")
+
+
+def _count_traffic(
+    label: str, command: tuple[str, ...], request: TrafficMeasurement, tools: MeasureTools
+) -> Mapping[str, _Traffic]:
+    device = request.device
+    if device is None:
+        raise _UnknownTrafficError("no installed plugin knows the counters of this device")
+    counters = _traffic_counters(device)
+    if not counters:
+        raise _UnknownTrafficError(f"no counters for HBM traffic are known of {device.name}")
+    asked = CollectRequest(
+        command=command, runs=0, device=device, counters=counters, time_limit_s=request.time_limit_s
+    )
+    directory = _count(label, asked, request.directory / label, tools)
+    recording = load_recording((directory,), tools.host.catalog.readers().contributions)
+    joined = join_counters(recording, JoinRules.of(device, device.architecture_facts))
+    if not joined.kernels:
+        raise _UnknownTrafficError(f"the counter passes of {label} hold no usable dispatch")
+    origin = Origin.weakest([trace.origin for trace in recording.counter_passes])
+    by_kernel = {}
+    for name, kernel in joined.kernels.items():
+        quantities, _ = derive_quantities(kernel, device, origin)
+        metrics = [quantities.per_launch(quantity) for quantity in _TRAFFIC_QUANTITIES]
+        known = [(m.value, m.formula or "") for m in metrics if m is not None and m.value is not None]
+        # Reads alone would call a kernel that writes more no worse.
+        if len(known) == len(_TRAFFIC_QUANTITIES):
+            each_launch = sum(value for value, _ in known)
+            by_kernel[name] = _Traffic(each_launch * kernel.launches, tuple(formula for _, formula in known))
+    return by_kernel
+
+
+def _traffic_counters(device: DeviceModel) -> tuple[str, ...]:
+    """What the preferred formulas need, named as the device's plugin recommends to collect it."""
+    quantities = [q for q in device.counter_map.quantities if q.name in _TRAFFIC_QUANTITIES and q.formulas]
+    if len(quantities) < len(_TRAFFIC_QUANTITIES):
+        return ()
+    needed = dict.fromkeys(name for q in quantities for name in counters_of(q.formulas[0]))
+    recommended = {name.removesuffix("_sum"): name for name in device.counter_map.recommended}
+    return tuple(recommended.get(name, name) for name in needed)
+
+
+def _count(label: str, asked: CollectRequest, directory: Path, tools: MeasureTools) -> Path:
+    plan = tools.collector.plan(asked)
+    if not plan.passes:
+        facts = "; ".join(d.fact for d in plan.diagnostics)
+        raise _UnknownTrafficError(f"no counter pass was planned{': ' + facts if facts else ''}")
+    run = RunDirectory.create(
+        directory,
+        command=asked.command,
+        collector=tools.collector.name,
+        device=asked.device.name if asked.device else None,
+        device_source=_DEVICE_SOURCE,
+        options={"time_limit_s": asked.time_limit_s},
+        plan=plan.passes,
+        plugins=(),
+    )
+
+    def step(name: str) -> None:
+        tools.step(f"{label} {name}")
+
+    session = ProfileSession(run, tools.collector, tools.host.relay, tools.log, step)
+    session.start()
+    try:
+        session.execute(plan)
+    except (InterruptedRunError, KeyboardInterrupt):
+        raise session.interrupted() from None
+    session.finish(None)
+    failed = [entry for entry in run.manifest.passes if entry.state == "failed"]
+    if failed:
+        raise _UnknownTrafficError(f"counter pass {failed[0].name} of {label} failed: {failed[0].error}")
+    return run.path
+
+
+def _compare_traffic(kernel: str, before: Mapping[str, _Traffic], after: Mapping[str, _Traffic]) -> GuardPart:
+    for side, traffic in (("baseline", before), ("candidate", after)):
+        if kernel not in traffic:
+            raise _UnknownTrafficError(f"the HBM traffic of the kernel is unknown in the {side}")
+    if before[kernel].how != after[kernel].how:
+        raise _UnknownTrafficError("the traffic of both sides was found by different formulas")
+    grown = []
+    whole = sum(traffic.bytes for traffic in before.values())
+    for name, old in before.items():
+        new = after.get(name)
+        counts = name == kernel or old.bytes >= _LEAST_TRAFFIC_PART * whole
+        if counts and new is not None and new.bytes > (1 + _MOST_TRAFFIC_GROWTH) * old.bytes:
+            grown.append(f"{shorten(name, 60)} moves {_change(old.bytes, new.bytes)}")
+    reason = "; ".join(grown) or f"the kernel moves {_change(before[kernel].bytes, after[kernel].bytes)}"
+    return GuardPart(guard=_TRAFFIC, passed=not grown, reason=reason)
+
+
+def _change(old: float, new: float) -> str:
+    change = f"{new / old - 1:+.1%}" if old > 0 else ("+0.0%" if new == 0 else "from nothing")
+    return f"{new:.4g} bytes to and from HBM instead of {old:.4g} ({change})"

@@ -18,7 +18,7 @@ from rpl_measure.estimates import REFUSE_CV, NoiseLevel, noise_level, pseudo_med
 from rpl_measure.samples import Kind
 from rpl_measure.sequential import LOOKS, AcceptRule, Decision, Look, last_look
 from rpl_measure.series import find_modes
-from rpl_optimize.contracts.optimize import (
+from rpl_optimize.contracts import (
     CheckPart,
     EvidencePart,
     GuardPart,

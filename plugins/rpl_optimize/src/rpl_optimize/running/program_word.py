@@ -60,7 +60,7 @@ def find_program(
     if not command or not command[0]:
         raise UsageError("no application was given")
     if binary is not None:
-        return _named(command, _absolute(binary, place), place)
+        return _program_in(command, _absolute(binary, place), place)
     first = _program_path(command[0], place)
     holds = holds or holds_code_objects
     if not first.exists() or holds(first):
@@ -83,7 +83,7 @@ def names_program(command: Sequence[str], place: Path, holds: Callable[[Path], b
     return any(map(holds, (first, *(place / word for word in command[1:_MAX_WORDS]))))
 
 
-def _named(command: Sequence[str], program: Path, place: Path) -> Program:
+def _program_in(command: Sequence[str], program: Path, place: Path) -> Program:
     words = _words(command, program, place)
     if words:
         return Program(program, words)

@@ -349,17 +349,15 @@ class Beside:
         heat, trace = self._emulated.get(kernel.kernel), self._traces.get(kernel.kernel)
         changes: dict[str, Any] = {}
         if heat is not None or trace is not None:
-            counted, traced = _by_address(heat), _traced(trace)
-            changes["places"] = tuple(_place(place, counted, traced) for place in kernel.places)
+            executed = () if heat is None else heat.places
+            counted = {(place.address, _mnemonic(place.opcode)): place for place in executed}
+            traced = _traced(trace)
+            changes["places"] = tuple(_with_neighbours(place, counted, traced) for place in kernel.places)
             changes["lines"] = tuple(_lines(kernel.lines, heat))
         quantities = self._quantities.get(kernel.kernel)
         if quantities is not None:
             changes["counters"] = dict(_known(quantities))
         return kernel.model_copy(update=changes)
-
-
-def _by_address(heat: Any) -> dict[tuple[int, str], Any]:
-    return {} if heat is None else {(place.address, _mnemonic(place.opcode)): place for place in heat.places}
 
 
 def _traced(trace: Any) -> dict[tuple[object, str], Any]:
@@ -376,7 +374,7 @@ def _traced(trace: Any) -> dict[tuple[object, str], Any]:
     return {key: row for key, row in found.items() if key not in repeated}
 
 
-def _place(
+def _with_neighbours(
     place: SampledPlace, counted: Mapping[tuple[int, str], Any], traced: Mapping[tuple[object, str], Any]
 ) -> SampledPlace:
     """The text must agree, too: an address of another build is another instruction."""

@@ -90,7 +90,7 @@ def _state(kernel: SampledKernel) -> Iterator[Block]:
             f"Issue and stalls are unknown: {kernel.unavailable.get('stalls', 'not recorded')}. {_SKID}"
         )
         return
-    seen = [f"{one.reason} {interval(one)}" for one in kernel.stalls if one.samples]
+    seen = [f"{stall.reason} {interval(stall)}" for stall in kernel.stalls if stall.samples]
     stalls = f"; stalled: {', '.join(seen)}" if seen else ""
     waves = "" if kernel.waves is None else f"; waves on the compute unit: {kernel.waves:.1f}"
     yield Paragraph(f"Waves issued in {interval(kernel.issue_share)} of the samples{stalls}{waves}.")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rpl_measure.sequential import AcceptRule
-    from rpl_optimize.contracts.optimize import MeasurementPart
+    from rpl_optimize.contracts import MeasurementPart
     from rpl_optimize.measurement.measure import CandidateMeasurement, MeasureTools
     from rpl_selftest.bench import Bench
 
@@ -81,7 +81,7 @@ def _candidates(bench: Bench, name: str, planned: int, permille: int) -> Candida
 def _measured(bench: Bench, name: str, planned: int, permille: int) -> Candidates:
     if bench.emulated:
         raise NotPossibleError("times of this device are modelled: they have no noise to decide in")
-    rule = _rule(bench)
+    rule = bench.once("rule", lambda: _rule_of(bench))
     until = time.monotonic() + _time_for(bench, delayed=bool(permille))
     found: list[Judged] = []
     while len(found) < planned and time.monotonic() < until:
@@ -111,13 +111,8 @@ def _command(bench: Bench, permille: int) -> tuple[str, ...]:
     return (str(program), "chain", str(bench.sizes.iterations * (1000 + permille) // 1000), str(_LAUNCHES))
 
 
-def _rule(bench: Bench) -> AcceptRule:
-    """That of a session with its defaults, for a kernel that is all of the application."""
-    return bench.once("rule", lambda: _rule_of(bench))
-
-
 def _rule_of(bench: Bench) -> AcceptRule:
-    from rpl_optimize.loop.request import Limits
+    from rpl_optimize.loop.session import Limits
     from rpl_optimize.measurement.gains import rule_for
 
     words = ("profile", "--runs", _BASELINE_RUNS, "--json", "-o", bench.folder / "baseline")
@@ -176,7 +171,7 @@ def _is_accepted(
     """Whether nothing speaks against it, in the pairs that decide and in the fresh ones."""
     import attrs
 
-    from rpl_optimize.contracts.optimize import PolicyPart
+    from rpl_optimize.contracts import PolicyPart
     from rpl_optimize.measurement.gains import fresh_pairs
     from rpl_optimize.measurement.measure import remeasure
     from rpl_optimize.measurement.verdict import find_against, find_against_fresh

@@ -69,8 +69,8 @@ def _compared(pairs: Iterable[tuple[str, float, float | None]]) -> Finding:
 def waves(bench: Bench) -> Finding:
     counted = per_launch(bench.counted())
     return _compared(
-        (f"{_WAVES} of {one.name}", one.waves, counted.get(one.name, {}).get(_WAVES))
-        for one in kernels(bench.sizes)
+        (f"{_WAVES} of {kernel.name}", kernel.waves, counted.get(kernel.name, {}).get(_WAVES))
+        for kernel in kernels(bench.sizes)
     )
 
 
@@ -128,7 +128,7 @@ def flops(bench: Bench) -> Finding:
 def memory_bytes(bench: Bench) -> Finding:
     recorded = bench.counted()
     moved = {one["name"]: (one["roofline"] or {}).get("bytes") for one in recorded.profile["kernels"]}
-    known = next(one for one in kernels(bench.sizes) if one.bytes_moved)
+    known = next(kernel for kernel in kernels(bench.sizes) if kernel.bytes_moved)
     found = moved.get(known.name)
     if found is None:
         raise NotPossibleError(f"the profile has no bytes of {known.name}: their counters were not recorded")

@@ -223,7 +223,9 @@ def compare(bench: Bench) -> Finding:
     if told["verdict"] != "different" and not controls:
         raise NotPossibleError(bench.shown(str(told["reason"]), 200))
     share = told["found_share"]
-    survived = [bench.shown(str(one["edit"]), 60) for one in controls if one["outcome"] == "survived"]
+    survived = [
+        bench.shown(str(control["edit"]), 60) for control in controls if control["outcome"] == "survived"
+    ]
     noticed = "none" if share is None else f"{share:.0%}"
     found = f"{told['verdict']}; {noticed} of {len(controls)} wrong versions noticed"
     found += f"; not: {', '.join(survived[:3])}" if survived else ""

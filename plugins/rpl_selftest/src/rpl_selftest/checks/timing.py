@@ -238,7 +238,7 @@ def _traced(bench: Bench) -> tuple[Recorded, tuple[Mapping[str, Any], ...]]:
 def thread_trace(bench: Bench) -> Finding:
     """Waves that were traced end once each: their number is that of the last instruction."""
     _, instructions = _traced(bench)
-    known = next(one for one in kernels(TRACED) if one.name == _LONG)
+    known = next(kernel for kernel in kernels(TRACED) if kernel.name == _LONG)
     fmas, waves = _hits(instructions, _FMA), _hits(instructions, _END)
     if not waves:
         raise NotPossibleError("no wave of the kernel ran to its end where the trace looks")
@@ -247,7 +247,11 @@ def thread_trace(bench: Bench) -> Finding:
 
 
 def _hits(instructions: Iterable[Mapping[str, Any]], opcode: str) -> int:
-    return sum(int(one["hits"]) for one in instructions if str(one["isa"]).split(maxsplit=1)[:1] == [opcode])
+    return sum(
+        int(instruction["hits"])
+        for instruction in instructions
+        if str(instruction["isa"]).split(maxsplit=1)[:1] == [opcode]
+    )
 
 
 def trace_overhead(bench: Bench) -> Finding:
@@ -291,9 +295,11 @@ def samples_and_trace(bench: Bench) -> Finding:
     _, sampled = _sampled(bench)
     _, instructions = _traced(bench)
     places = sampled[_LONG]["places"] if _LONG in sampled else ()
-    by_samples = _shares((str(one["instruction"] or ""), float(one["samples"])) for one in places)
+    by_samples = _shares((str(place["instruction"] or ""), float(place["samples"])) for place in places)
     by_trace = _shares(
-        (str(one["isa"]), float(one["latency"] + (one["idle"] or 0))) for one in instructions if one["hits"]
+        (str(instruction["isa"]), float(instruction["latency"] + (instruction["idle"] or 0)))
+        for instruction in instructions
+        if instruction["hits"]
     )
     if not by_samples or not by_trace:
         what = "trace has cycles" if by_samples else "sample is at an instruction"

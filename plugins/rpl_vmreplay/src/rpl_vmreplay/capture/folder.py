@@ -368,7 +368,7 @@ def _bytes_differences(
     before: Capture, after: Capture, places: set[tuple[int, int]]
 ) -> Iterator[BytesDifference]:
     for name in (KERNARG, CODE_OBJECT):
-        if changed := _compare(_plain(before.folder / name), _plain(after.folder / name)):
+        if changed := _compare(_whole_file(before.folder / name), _whole_file(after.folder / name)):
             yield BytesDifference(name, *changed)
     others = {region.base: region for region in after.regions}
     for region in before.regions:
@@ -392,7 +392,7 @@ def _variable_differences(before: Capture, after: Capture) -> Iterator[BytesDiff
         other = others.get((variable.name, variable.size))
         if other is None:
             continue
-        pair = _plain(before.folder / variable.blob), _plain(after.folder / other.blob)
+        pair = _whole_file(before.folder / variable.blob), _whole_file(after.folder / other.blob)
         if changed := _compare(*pair):
             yield BytesDifference(f"variable {variable.name}", *changed)
 
@@ -400,7 +400,7 @@ def _variable_differences(before: Capture, after: Capture) -> Iterator[BytesDiff
 _Contents = tuple["Path", int]  # a file and how many bytes it stands for
 
 
-def _plain(path: Path) -> _Contents:
+def _whole_file(path: Path) -> _Contents:
     return path, path.stat().st_size
 
 

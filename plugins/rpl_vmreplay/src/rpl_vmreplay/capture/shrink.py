@@ -11,7 +11,6 @@ from typing import Any
 from rpl_core.errors import BadDataError, NoVerdictError
 from rpl_core.files import storage_error
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.accesses import PAGE_BYTES, Accesses, Ranges, accesses_of, logged, pages_of
 from rpl_vmreplay.capture.folder import (
     BLOCK_BYTES,
     KERNCAP_COMPLETE,
@@ -36,7 +35,15 @@ from rpl_vmreplay.capture.layout import (
     SCHEMA_VERSION,
     SENTINEL,
 )
-from rpl_vmreplay.capture.plain_memory import PlainMemory
+from rpl_vmreplay.capture.plain_memory import (
+    PAGE_BYTES,
+    Accesses,
+    PlainMemory,
+    Ranges,
+    accesses_of,
+    logged,
+    pages_of,
+)
 from rpl_vmreplay.capture.records import Region
 from rpl_vmreplay.capture.wholeness import SEALED, problems_of
 from rpl_vmreplay.interfaces.replayer import MemoryRange, Replayer, ReplayRequest

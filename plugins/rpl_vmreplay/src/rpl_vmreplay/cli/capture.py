@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +15,80 @@ import click
 from rpl_core.cli.command_options import PluginOptionsCommand
 from rpl_core.cli.session import Session, session_of
 from rpl_core.text import counted
-from rpl_vmreplay.cli.captures import DEFAULT_FOLDER, replayer_option, timeout_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
-    from rpl_vmreplay.capture.accesses import Accesses
+    from rpl_core.errors import RplError
     from rpl_vmreplay.capture.folder import Capture, Difference
+    from rpl_vmreplay.capture.plain_memory import Accesses
     from rpl_vmreplay.capture.records import Extras, Region
     from rpl_vmreplay.isolate import IsolateRequest, Outcome
+
+# What the commands of `rpl replay` share: their one document, the folder they are for, and options.
+
+DEFAULT_FOLDER = Path("isolate_capture")
+
+
+class JsonCommand(click.Command):
+    """With --json it prints ``failure(error)`` when it fails, be it for words that it does not know."""
+
+    def __init__(self, *words: Any, failure: Callable[[RplError], dict[str, Any]], **attributes: Any) -> None:
+        super().__init__(*words, **attributes)
+        self._failure = failure
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        from rpl_core.errors import UsageError
+
+        as_json = "--json" in args
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if as_json:
+                self._print(ctx, UsageError(error.format_message()))
+            raise
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from rpl_core.errors import RplError
+
+        try:
+            return super().invoke(ctx)
+        except RplError as error:
+            if ctx.params.get("as_json"):
+                self._print(ctx, error)
+            raise
+
+    def _print(self, ctx: click.Context, error: RplError) -> None:
+        from rpl_core.cli.session import session_of
+
+        session_of(ctx).output.json(self._failure(error))
+
+
+class JsonPluginOptionsCommand(JsonCommand, PluginOptionsCommand):
+    """The same with the options that plugins declare for it."""
+
+
+def replayer_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Where to run, by the name of a replayer or of the device that it replays on; ``text`` is its help."""
+    return click.option("--replayer", "--device", default=None, metavar="NAME", help=text)
+
+
+def timeout_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """How long a kernel may run; ``text`` says for what."""
+    limit = click.FloatRange(0, min_open=True)
+    return click.option(
+        "--kernel-timeout", type=limit, default=60.0, metavar="S", help=f"{text} (default: 60)."
+    )
+
+
+def named_folder(argument: Path | None, option: Path | None) -> Path | None:
+    """Raises UsageError when two different ones are named."""
+    from rpl_core.errors import UsageError
+
+    if argument is not None and option is not None and argument.absolute() != option.absolute():
+        raise UsageError(
+            f"CAPTURE is {argument} and --capture-dir is {option}", next_step="name one of them only"
+        )
+    return argument if argument is not None else option
 
 
 @click.command("isolate", cls=PluginOptionsCommand)
@@ -77,7 +144,7 @@ def isolate(context: click.Context, /, application: tuple[str, ...], as_json: bo
     isolated = run(request, session.output.note)
     outcome = outcome_of(request, isolated)
     if as_json:
-        session.output.json(_isolated(outcome))
+        session.output.json(_outcome_json(outcome))
     if outcome.error is not None:
         raise outcome.error
     if not as_json:
@@ -112,7 +179,7 @@ def _request(session: Session, application: tuple[str, ...], flags: dict[str, An
     )
 
 
-def _isolated(outcome: Outcome) -> dict[str, Any]:
+def _outcome_json(outcome: Outcome) -> dict[str, Any]:
     return {
         "schema_version": "1.0",
         "state": outcome.state,
@@ -182,7 +249,7 @@ def shrink(
 
 
 def accesses_told(session: Session, capture: Capture, replayer: str | None, limit_s: float) -> Accesses:
-    from rpl_vmreplay.capture.accesses import accesses_of
+    from rpl_vmreplay.capture.plain_memory import accesses_of
     from rpl_vmreplay.replayers import logging_replayer
 
     return accesses_of(capture, logging_replayer(session, replayer), limit_s)
@@ -192,7 +259,7 @@ def accesses_document(accesses: Accesses | None) -> dict[str, Any] | None:
     """``None`` where the launch did not come to its end."""
     if accesses is None:
         return None
-    from rpl_vmreplay.capture.accesses import size_of
+    from rpl_vmreplay.capture.plain_memory import size_of
 
     return {
         "read_first_bytes": size_of(accesses.read_first),
@@ -235,7 +302,7 @@ def info(context: click.Context, folder: Path, as_json: bool) -> None:
     output = session_of(context).output
     opened = open_capture(folder)
     if as_json:
-        output.json(_described(opened))
+        output.json(_capture_json(opened))
     else:
         _print_capture(output, opened)
 
@@ -318,7 +385,7 @@ def diff(context: click.Context, before: Path, after: Path, as_json: bool) -> in
     output = session_of(context).output
     compared = difference(_whole(before), _whole(after))
     if as_json:
-        output.json(_plain_difference(compared))
+        output.json(_difference_json(compared))
     else:
         _print_difference(output, compared)
     return int(ExitCode.OK if compared.alike else ExitCode.NEGATIVE_FINDING)
@@ -351,7 +418,8 @@ def _print_capture(output: Output, opened: Capture) -> None:
     if opened.extras is not None:
         _print_extras(output, opened.extras)
     rows = [
-        (f"0x{one.base:x}", str(one.size), _kind(opened, one), _note(opened, one)) for one in opened.regions
+        (f"0x{region.base:x}", str(region.size), _kind(opened, region), _note(opened, region))
+        for region in opened.regions
     ]
     output.table(("ADDRESS", "BYTES", "KIND", "NOTE"), rows, right=("BYTES",))
 
@@ -404,7 +472,7 @@ def _note(opened: Capture, region: Region) -> str:
     return ", ".join(note for note, holds in notes.items() if holds)
 
 
-def _described(opened: Capture) -> dict[str, Any]:
+def _capture_json(opened: Capture) -> dict[str, Any]:
     return {
         "schema_version": "1.0",
         "layout": opened.layout,
@@ -431,7 +499,7 @@ def _print_difference(output: Output, difference: Difference) -> None:
         output.line("alike")
 
 
-def _plain_difference(difference: Difference) -> dict[str, Any]:
+def _difference_json(difference: Difference) -> dict[str, Any]:
     return {
         "schema_version": "1.0",
         "alike": difference.alike,

@@ -13,7 +13,7 @@ import click
 from rpl_core.cli.session import Session, session_of
 from rpl_core.text import counted
 from rpl_core.values import frozen
-from rpl_vmreplay.cli.captures import JsonCommand, JsonPluginOptionsCommand, replayer_option, timeout_option
+from rpl_vmreplay.cli.capture import JsonCommand, JsonPluginOptionsCommand, replayer_option, timeout_option
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
@@ -81,7 +81,7 @@ def full_vm(context: click.Context, /, as_json: bool, **flags: Any) -> int:
 def _replay_request(session: Session, flags: dict[str, Any]) -> tuple[Capture, ReplayRequest]:
     from rpl_core.cli.command_options import option_values
     from rpl_vmreplay.capture.wholeness import whole_capture
-    from rpl_vmreplay.cli.captures import DEFAULT_FOLDER, named_folder
+    from rpl_vmreplay.cli.capture import DEFAULT_FOLDER, named_folder
     from rpl_vmreplay.interfaces.replayer import ReplayRequest
 
     capture = whole_capture(named_folder(flags["capture"], flags["capture_dir"]) or DEFAULT_FOLDER)
@@ -200,7 +200,7 @@ def reserve_check(context: click.Context, /, as_json: bool, **flags: Any) -> int
 
     Exit code 0: all were given exactly; 1: a reservation failed; 2: other addresses were given.
     """
-    from rpl_vmreplay.cli.captures import named_folder
+    from rpl_vmreplay.cli.capture import named_folder
     from rpl_vmreplay.replayers import chosen_replayer
 
     session = session_of(context)
@@ -212,7 +212,7 @@ def reserve_check(context: click.Context, /, as_json: bool, **flags: Any) -> int
 def _reserve_request(session: Session, folder: Path | None, flags: dict[str, Any]) -> ReserveRequest:
     from rpl_core.cli.command_options import option_values
     from rpl_vmreplay.capture.folder import open_capture
-    from rpl_vmreplay.cli.captures import DEFAULT_FOLDER
+    from rpl_vmreplay.cli.capture import DEFAULT_FOLDER
     from rpl_vmreplay.interfaces.replayer import ReserveRequest
     from rpl_vmreplay.replay.outcome import PROBES, ranges_of
 
@@ -232,8 +232,13 @@ def _tell_reserve(output: Output, request: ReserveRequest, result: ReserveResult
         output.json(_document(result))
     else:
         rows = [
-            (f"0x{one.requested:x}", _returned(one.returned), str(one.size), "exact" if one.exact else "NO")
-            for one in result.reservations
+            (
+                f"0x{reservation.requested:x}",
+                "nothing" if reservation.returned is None else f"0x{reservation.returned:x}",
+                str(reservation.size),
+                "exact" if reservation.exact else "NO",
+            )
+            for reservation in result.reservations
         ]
         if rows:
             output.table(("REQUESTED", "RETURNED", "BYTES", "EXACT"), rows, right=("BYTES",))
@@ -246,12 +251,8 @@ def _tell_reserve(output: Output, request: ReserveRequest, result: ReserveResult
     return 0 if failure is None else exit_code_of(failure)
 
 
-def _returned(address: int | None) -> str:
-    return "nothing" if address is None else f"0x{address:x}"
-
-
 def _count(request: ReserveRequest, result: ReserveResult) -> str:
-    exact = sum(one.exact for one in result.reservations)
+    exact = sum(reservation.exact for reservation in result.reservations)
     return f"{exact} of {len(request.ranges)} reservations are where they were asked for"
 
 
@@ -262,7 +263,7 @@ def _document(result: ReserveResult) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "verdict": None if verdict is None else verdict.name.lower(),
-        "reservations": [reservation_document(one) for one in result.reservations],
+        "reservations": [reservation_document(reservation) for reservation in result.reservations],
         "gpu_agent": result.environment.device,
         "runtime": result.environment.runtime,
         "error": None if result.failure is None else error_of(result.failure),
@@ -447,8 +448,8 @@ def _print_judgement(output: Output, replayer: Replayer, judgement: Judgement) -
         why = "" if given.reason is None else f" ({readable(given.reason)})"
         output.line(f"with {given.name}: {given.outcome.value}{why}")
     if judgement.controls:
-        noticed = sum(one.outcome.value in ("noticed", "crashed") for one in judgement.controls)
-        without = sum(one.outcome.value == "no effect" for one in judgement.controls)
+        noticed = sum(control.outcome.value in ("noticed", "crashed") for control in judgement.controls)
+        without = sum(control.outcome.value == "no effect" for control in judgement.controls)
         share = "-" if judgement.found_share is None else f"{judgement.found_share:.0%}"
         output.line(
             f"wrong kernels noticed: {noticed} of {len(judgement.controls)}, {share} of those that change "
@@ -527,7 +528,7 @@ def document(capture: Capture, replayer: Replayer, judgement: Judgement) -> dict
         "kernel": capture.dispatch.demangled_name,
         "replayer": {"name": replayer.name, "origin": replayer.origin.value},
         "replays": judgement.replays,
-        "outputs": [_plain(one) for one in judgement.outputs],
+        "outputs": [_output_json(output) for output in judgement.outputs],
         "inputs": [
             {"name": one.name, "outcome": one.outcome.value, "reason": one.reason} for one in judgement.inputs
         ],
@@ -535,7 +536,9 @@ def document(capture: Capture, replayer: Replayer, judgement: Judgement) -> dict
         "written_beside": [{"address": one.address, "size": one.size} for one in judgement.outside],
         "poisoned_bytes": judgement.poisoned_bytes,
         "read_first_bytes": judgement.read_first_bytes,
-        "controls": [{"edit": one.edit, "outcome": one.outcome.value} for one in judgement.controls],
+        "controls": [
+            {"edit": control.edit, "outcome": control.outcome.value} for control in judgement.controls
+        ],
         "survivors": list(judgement.survivors),
         "findings": None if judgement.findings is None else list(judgement.findings),
         "usual_findings": list(judgement.usual_findings),
@@ -543,7 +546,7 @@ def document(capture: Capture, replayer: Replayer, judgement: Judgement) -> dict
     }
 
 
-def _plain(one: OutputResult) -> dict[str, Any]:
+def _output_json(one: OutputResult) -> dict[str, Any]:
     worst = _ulps(one.worst)
     return {
         "argument": one.output.argument,

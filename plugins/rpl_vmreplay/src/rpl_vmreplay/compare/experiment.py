@@ -12,9 +12,17 @@ import attrs
 
 from rpl_core.interfaces.options import Options
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.accesses import Ranges, captured_ranges, common, inside, size_of, union, without
 from rpl_vmreplay.capture.folder import Capture
-from rpl_vmreplay.capture.plain_memory import PlainMemory
+from rpl_vmreplay.capture.plain_memory import (
+    PlainMemory,
+    Ranges,
+    captured_ranges,
+    common,
+    inside,
+    size_of,
+    union,
+    without,
+)
 from rpl_vmreplay.interfaces.replayer import (
     AccessLog,
     Failure,
@@ -101,7 +109,11 @@ class WholeMemory(Observer):
 
     def outside(self, result: ReplayResult, writes: WriteSet) -> Ranges:
         changed = without(differing(self._regions, self.usual, result.kept), writes.written)
-        others = {one.name for one in result.variables if one.data != self._variables.get(one.name)}
+        others = {
+            variable.name
+            for variable in result.variables
+            if variable.data != self._variables.get(variable.name)
+        }
         return union(changed, places_of(result.variables, others - set(writes.variables)))
 
 
@@ -225,7 +237,7 @@ class Experiment:
             raise NoBaselineError("the launch writes nothing")
         runs = [(pattern, 0) for pattern in PATTERNS]
         runs += [(PATTERNS[number % 2], variation) for number, variation in enumerate(VARIATIONS)]
-        contents = [self._contents(code, writes, observer, *one) for one in runs]
+        contents = [self._contents(code, writes, observer, *run) for run in runs]
         read = () if first.accesses is None else inside(union(first.accesses.read_first), self.capture)
         return Baseline(writes, observer, tuple(contents), limit_s, read)
 
@@ -272,7 +284,7 @@ class Experiment:
         kept = self.replayer.replay(attrs.evolve(request, keep=places)).kept
         with tempfile.TemporaryDirectory(prefix="rpl-captured-") as folder:
             memory = PlainMemory(self.capture, Path(folder))
-            before = tuple(memory.read(one.address, one.size) for one in places)
+            before = tuple(memory.read(place.address, place.size) for place in places)
         return without(places, differing(places, before, kept)) if len(kept) == len(places) else ()
 
     def seen(
@@ -307,7 +319,7 @@ class Experiment:
         result = self.replayer.replay(request)
         if result.failure is not None or result.accesses is None:
             return Seen(result.failure or Failure(ReplayError.UNSUPPORTED, "no accesses were logged"))
-        variables = places_of(result.variables, {one.name for one in result.variables})
+        variables = places_of(result.variables, {variable.name for variable in result.variables})
         written = union(result.accesses.written)
         if beside := without(without(written, inside(written, self.capture)), variables):
             fact = f"it writes {size_of(beside)} bytes of its module that are in no captured variable"
@@ -319,7 +331,7 @@ class Experiment:
             inside(written, self.capture),
             inside(union(result.accesses.read_first), self.capture),
             result.rounded is not False,
-            frozenset(one.kind for one in result.findings or ()),
+            frozenset(finding.kind for finding in result.findings or ()),
         )
 
     def findings(self, code: Path, limit_s: float | None = None) -> tuple[Finding, ...] | Failure:
@@ -348,7 +360,11 @@ class Experiment:
         everything = union(accesses.written)
         written = inside(everything, self.capture)
         beside = without(everything, written)
-        names = tuple(one.name for one in first.variables if common(beside, places_of((one,), {one.name})))
+        names = tuple(
+            variable.name
+            for variable in first.variables
+            if common(beside, places_of((variable,), {variable.name}))
+        )
         if lost := without(beside, places_of(first.variables, names)):
             raise NoBaselineError(
                 f"the launch writes {size_of(lost)} bytes of its module that are in no captured variable"
@@ -368,16 +384,18 @@ class Experiment:
             )
         with tempfile.TemporaryDirectory(prefix="rpl-captured-") as folder:
             memory = PlainMemory(self.capture, Path(folder))
-            captured = tuple(memory.read(one.address, one.size) for one in regions)
+            captured = tuple(memory.read(region.address, region.size) for region in regions)
         request = ReplayRequest(self.capture.folder, code_object=code, keep=regions, hashes=False)
         first = self._run(attrs.evolve(request, keep_variables=True))
-        observer = WholeMemory(regions, first.kept, {one.name: one.data for one in first.variables})
+        observer = WholeMemory(
+            regions, first.kept, {variable.name: variable.data for variable in first.variables}
+        )
         written = whole_words(differing(regions, captured, observer.usual), regions)
         names = self._changed_variables(first)
         writes = WriteSet(written, written, (), names)
         usual, count = observer.contents(first, writes), len(written)
         runs = [self._contents(code, writes, observer, pattern, 0)[:count] for pattern in PATTERNS]
-        changed = [differing(written, usual[:count], one) for one in runs]
+        changed = [differing(written, usual[:count], run) for run in runs]
         read_first = union(*changed)
         writes = WriteSet(written, without(written, read_first), common(written, read_first), names)
         if read_first and any(self._contents(code, writes, observer, one, 0) != usual for one in PATTERNS):
@@ -385,11 +403,11 @@ class Experiment:
         return observer, writes
 
     def _changed_variables(self, first: ReplayResult) -> tuple[str, ...]:
-        captured = {one.name: one.blob for one in self.capture.variables}
+        captured = {variable.name: variable.blob for variable in self.capture.variables}
         return tuple(
-            one.name
-            for one in first.variables
-            if one.data != (self.capture.folder / captured[one.name]).read_bytes()
+            variable.name
+            for variable in first.variables
+            if variable.data != (self.capture.folder / captured[variable.name]).read_bytes()
         )
 
     def _request(

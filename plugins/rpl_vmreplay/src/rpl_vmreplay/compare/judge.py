@@ -13,8 +13,8 @@ import attrs
 from rpl_core.interfaces.options import Options
 from rpl_core.text import counted
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.accesses import size_of
 from rpl_vmreplay.capture.folder import Capture
+from rpl_vmreplay.capture.plain_memory import size_of
 from rpl_vmreplay.compare.experiment import CRASHES, PATTERNS, Answer, Baseline, Experiment, NoBaselineError
 from rpl_vmreplay.compare.other_inputs import (
     LEAST_ROUNDED,
@@ -136,7 +136,7 @@ class Judgement:
     @property
     def only_floats(self) -> bool:
         """It ends as the baseline does, and nothing but floating-point numbers differs."""
-        wrong = [one for one in self.outputs if one.differing]
+        wrong = [output for output in self.outputs if output.differing]
         return (
             bool(wrong)
             and not self.outside
@@ -148,16 +148,17 @@ class Judgement:
 
     @property
     def survivors(self) -> tuple[str, ...]:
-        return tuple(one.edit for one in self.controls if one.outcome is ControlOutcome.SURVIVED)
+        return tuple(control.edit for control in self.controls if control.outcome is ControlOutcome.SURVIVED)
 
     @property
     def found_share(self) -> float | None:
         """Of the changed kernels that change anything with this input, how many are noticed."""
         noticed = sum(
-            one.outcome in (ControlOutcome.BY_RESULTS, ControlOutcome.CRASHED) for one in self.controls
+            control.outcome in (ControlOutcome.BY_RESULTS, ControlOutcome.CRASHED)
+            for control in self.controls
         )
         passed = (ControlOutcome.SURVIVED, ControlOutcome.ROUNDING)
-        changing = noticed + sum(one.outcome in passed for one in self.controls)
+        changing = noticed + sum(control.outcome in passed for control in self.controls)
         return noticed / changing if changing else None
 
     @property
@@ -312,9 +313,10 @@ def _measure(plain: Measure, baseline: Baseline, allowance: Allowance, *, strict
 def _unordered(measures: Sequence[Measure], runs: Sequence[tuple[bytes, ...]]) -> set[tuple[int, ...]]:
     """Places of the outputs whose records the baseline's own runs leave in other orders, and no others."""
     unstable = [
-        one
-        for one in measures
-        if is_record(one.output) and any(one.bytes_of(run) != one.bytes_of(runs[0]) for run in runs)
+        measure
+        for measure in measures
+        if is_record(measure.output)
+        and any(measure.bytes_of(run) != measure.bytes_of(runs[0]) for run in runs)
     ]
     if not unstable:
         return set()
@@ -355,10 +357,10 @@ def _of_captured_input(
 
 def _rounding_words(judgement: Judgement) -> str:
     parts = [
-        f"{name_of(one.output)} differ by at most {one.apart:.3g}, where rounding alone may move them by "
-        f"{one.allowed:.3g}"
-        for one in judgement.outputs
-        if one.apart is not None and one.allowed is not None
+        f"{name_of(output.output)} differ by at most {output.apart:.3g}, where rounding alone may move them "
+        f"by {output.allowed:.3g}"
+        for output in judgement.outputs
+        if output.apart is not None and output.allowed is not None
     ]
     return "; ".join(parts) or "single results are within what rounding alone moves"
 
@@ -438,12 +440,12 @@ def _same_integers(scale: Sequence[Measure], left: Sequence[bytes], right: Seque
 def _with_other_inputs(others: OtherRuns, candidate: Path, judgement: Judgement) -> Judgement:
     results = others.results(candidate)
     judgement = attrs.evolve(judgement, inputs=results)
-    for one in results:
-        if one.outcome in (InputOutcome.DIFFERENT, InputOutcome.UNKNOWN):
-            different = one.outcome is InputOutcome.DIFFERENT
+    for result in results:
+        if result.outcome in (InputOutcome.DIFFERENT, InputOutcome.UNKNOWN):
+            different = result.outcome is InputOutcome.DIFFERENT
             verdict = Verdict.DIFFERENT if different else Verdict.UNDECIDED
             usual = "the same" if judgement.verdict is Verdict.EQUAL else "within rounding"
-            reason = f"with the captured input it is {usual}, but with {one.name}: {one.reason}"
+            reason = f"with the captured input it is {usual}, but with {result.name}: {result.reason}"
             return attrs.evolve(judgement, verdict=verdict, reason=reason)
     return judgement
 
@@ -467,7 +469,7 @@ def compared(answer: Answer, baseline: Baseline, scale: Sequence[Measure]) -> Ju
         for one in scale
     )
     outside = answer.outside
-    wrong = [one for one in outputs if one.differing]
+    wrong = [output for output in outputs if output.differing]
     if wrong:
         worst = wrong[0]
         where = "" if worst.first is None else f", the first at 0x{worst.first.address:x}"
@@ -500,8 +502,8 @@ def _sanitized(
         verdict = Verdict.DIFFERENT if crashed else Verdict.UNDECIDED
         reason = f"the candidate does not end as the baseline does: {theirs.fact}"
         return attrs.evolve(judgement, verdict=verdict, reason=reason, crashed=crashed)
-    usual = {one.kind for one in ours}
-    new = tuple(one for one in theirs if one.kind not in usual)
+    usual = {our.kind for our in ours}
+    new = tuple(their for their in theirs if their.kind not in usual)
     told = attrs.evolve(
         judgement, findings=tuple(dict.fromkeys(one.text for one in new)), usual_findings=tuple(sorted(usual))
     )
@@ -596,7 +598,7 @@ def _control(
 def _with_other_numbers(control: Control, results: Sequence[InputResult]) -> Control:
     """What the captured input does not show may show with others, as it would of a candidate. What shows with
     none may be right: softmax with another maximum is."""
-    outcomes = {one.outcome for one in results}
+    outcomes = {result.outcome for result in results}
     if InputOutcome.DIFFERENT in outcomes:
         return Control(control.edit, ControlOutcome.BY_RESULTS)
     if outcomes <= {InputOutcome.DROPPED} or InputOutcome.UNKNOWN in outcomes:
@@ -612,7 +614,7 @@ def blindness(controls: Sequence[Control]) -> str | None:
     if empty.outcome is not ControlOutcome.BY_RESULTS:
         return f"it does not notice a kernel that does nothing ({empty.outcome.value})"
     if len(mutated) < LEAST_MUTANTS:
-        without = sum(one.outcome is ControlOutcome.NO_EFFECT for one in controls)
+        without = sum(control.outcome is ControlOutcome.NO_EFFECT for control in controls)
         return (
             f"only {counted(len(mutated), 'wrong kernel that matters', 'wrong kernels that matter')} "
             f"with this input could be shown, "
@@ -622,7 +624,7 @@ def blindness(controls: Sequence[Control]) -> str | None:
     survivors = [one for one in mutated if one.outcome is ControlOutcome.SURVIVED]
     if len(survivors) > MOST_SURVIVORS:
         return f"{len(survivors)} of {len(mutated)} wrong kernels were not noticed with this input"
-    tolerated = sum(one.outcome is ControlOutcome.ROUNDING for one in controls)
+    tolerated = sum(control.outcome is ControlOutcome.ROUNDING for control in controls)
     if tolerated > len(mutated):
         within = counted(tolerated, "changed kernel is", "changed kernels are")
         return f"{within} within rounding, and only {len(mutated)} {'is' if len(mutated) == 1 else 'are'} not"

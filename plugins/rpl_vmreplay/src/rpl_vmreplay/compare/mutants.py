@@ -54,7 +54,7 @@ def can_be_changed(code_object: CodeObject) -> bool:
 
 def empty_kernel(code_object: CodeObject, kernel: str) -> Mutant:
     """It ends at once."""
-    begin, _ = _place(code_object, kernel)
+    begin, _ = _code_range(code_object, kernel)
     record = code_object.kernel(kernel)
     preloads = record is not None and record.descriptor is not None and record.descriptor.kernarg_preload
     changed = bytearray(code_object.elf)
@@ -70,7 +70,7 @@ def mutants(code_object: CodeObject, kernel: str) -> Iterator[Mutant]:
     record = code_object.kernel(kernel)
     if record is None:
         raise BadDataError(f"the code object has no kernel {kernel}")
-    begin, size = _place(code_object, kernel)
+    begin, size = _code_range(code_object, kernel)
     code = tuple(
         _with_words(
             code_object.elf, begin, size, disassemble(code_object, kernels={record.name})[record.name]
@@ -84,7 +84,7 @@ def mutants(code_object: CodeObject, kernel: str) -> Iterator[Mutant]:
                 yield _mutant(code_object.elf, begin, instruction, what, words)
 
 
-def _place(code_object: CodeObject, kernel: str) -> tuple[int, int]:
+def _code_range(code_object: CodeObject, kernel: str) -> tuple[int, int]:
     """Where the kernel's code is in the file, and how many bytes it has."""
     from rpl_codeobject.reading.elf_file import guarded, open_elf
 

@@ -131,7 +131,7 @@ def _report(capture: Capture, replayer: Replayer, judgement: Judgement) -> Equiv
         Verdict.UNDECIDED: EquivalenceVerdict.NOT_RUN,
     }
     words = "differs by rounding only: " if judgement.verdict is Verdict.ROUNDING else ""
-    noticed = sum(one.outcome.value in ("noticed", "crashed") for one in judgement.controls)
+    noticed = sum(control.outcome.value in ("noticed", "crashed") for control in judgement.controls)
     shown = f"; {noticed} of {len(judgement.controls)} wrong kernels noticed" if judgement.controls else ""
     evidence = (
         f"{words}{judgement.reason}; {counted(judgement.replays, 'replay')} of the captured "

@@ -12,9 +12,8 @@ from typing import Any
 import attrs
 
 from rpl_core.values import frozen
-from rpl_vmreplay.capture.accesses import Ranges, common, inside, size_of, without
 from rpl_vmreplay.capture.folder import Capture
-from rpl_vmreplay.capture.plain_memory import PlainMemory
+from rpl_vmreplay.capture.plain_memory import PlainMemory, Ranges, common, inside, size_of, without
 from rpl_vmreplay.compare.experiment import CRASHES, PATTERNS, Baseline, Experiment, Seen, differing, slices
 from rpl_vmreplay.compare.outputs import (
     INPUT_DRAWS,
@@ -76,9 +75,11 @@ def drawn_inputs(capture: Capture, read: Ranges, unknown: DataType) -> DrawnInpu
 
 def _drawn(capture: Capture, memory: PlainMemory, read: Ranges, unknown: DataType) -> DrawnInputs:
     fields = [one for one in outputs_of(capture, read, unknown) if one.argument is not None]
-    floats = [one for one in fields if one.kind is not DataType.BYTES]
+    floats = [field for field in fields if field.kind is not DataType.BYTES]
     integers = [
-        one for one in fields if one.element.signed is not None and not _rising(one, _captured(memory, one))
+        field
+        for field in fields
+        if field.element.signed is not None and not _rising(field, _captured(memory, field))
     ]
     found = [_made(name, floats, memory, draw) for name, draw in _OF_FLOATS.items() if floats]
     found += [_made(name, integers, memory, draw, True) for name, draw in _OF_INTEGERS.items() if integers]
@@ -241,9 +242,9 @@ class OtherRuns:
     def regions(self) -> Ranges:
         """Those that are written to with the captured input."""
         return tuple(
-            MemoryRange(one.base, one.size)
-            for one in self.experiment.capture.regions
-            if common(self.baseline.writes.written, (MemoryRange(one.base, one.size),))
+            MemoryRange(region.base, region.size)
+            for region in self.experiment.capture.regions
+            if common(self.baseline.writes.written, (MemoryRange(region.base, region.size),))
         )
 
     def results(self, candidate: Path, *, longer_chains: bool = True) -> tuple[InputResult, ...]:
@@ -332,16 +333,18 @@ class OtherRuns:
         if _variables(self.baseline, run) != _variables(self.baseline, found):
             return InputOutcome.DIFFERENT, "variables of the module differ"
         sides = [
-            as_set([(one, self._bytes(one, side)) for one in outputs if one.base in self.any_order])
+            as_set(
+                [(output, self._bytes(output, side)) for output in outputs if output.base in self.any_order]
+            )
             for side in (run, found)
         ]
         if sides[0] != sides[1]:
             return InputOutcome.DIFFERENT, "other records are left, in whatever order"
         unlike = [
-            one
-            for one in outputs
-            if one.base not in self.any_order
-            and distances(one.kind, self._bytes(one, run), self._bytes(one, found)).any()
+            output
+            for output in outputs
+            if output.base not in self.any_order
+            and distances(output.kind, self._bytes(output, run), self._bytes(output, found)).any()
         ]
         for one in unlike:
             if one.kind is DataType.BYTES:
@@ -365,7 +368,7 @@ class OtherRuns:
         theirs: list[Seen] = []
         if run.rounded and candidate is not None:
             theirs = [self._run(given, candidate, *one, keep_halves=not halves) for one in OF_CANDIDATE]
-        theirs = [one for one in theirs if self._same_but_for_rounding(usual.outputs, found, one)]
+        theirs = [their for their in theirs if self._same_but_for_rounding(usual.outputs, found, their)]
         told = []
         for one, word in zip(unlike, words, strict=True):
             expected, got = self._bytes(one, run), self._bytes(one, found)
@@ -409,17 +412,17 @@ class OtherRuns:
                 if ours[0].failure is None and kept.failure is None:
                     sides = (usual.run, ours[0], kept)
                     halves = frozenset(
-                        one.base
-                        for one in usual.outputs
-                        if one.kind is not DataType.BYTES
-                        and computes_in_halves(one.kind, *(self._bytes(one, side) for side in sides))
+                        output.base
+                        for output in usual.outputs
+                        if output.kind is not DataType.BYTES
+                        and computes_in_halves(output.kind, *(self._bytes(output, side) for side in sides))
                     )
                 changed = [
                     self._run(given, self.code, changes=changed_inputs(floats, draw))
                     for draw in range(INPUT_DRAWS)
                 ]
             alike = [
-                [one for one in runs if self._same_but_for_rounding(usual.outputs, usual.run, one)]
+                [run for run in runs if self._same_but_for_rounding(usual.outputs, usual.run, run)]
                 for runs in (ours, changed)
             ]
             self._rounded[given.name] = alike[0], alike[1], halves
@@ -428,12 +431,16 @@ class OtherRuns:
     def _same_but_for_rounding(self, outputs: Sequence[Output], usual: Seen, run: Seen) -> bool:
         if run.failure is not None or (run.written, run.read_first) != (usual.written, usual.read_first):
             return False
-        exact = [one for one in outputs if one.kind is DataType.BYTES and one.base not in self.any_order]
+        exact = [
+            output
+            for output in outputs
+            if output.kind is DataType.BYTES and output.base not in self.any_order
+        ]
         return all(self._bytes(one, usual) == self._bytes(one, run) for one in exact)
 
 
 def _variables(baseline: Baseline, run: Seen) -> list[bytes]:
-    return [one.data for one in run.variables if one.name in baseline.writes.variables]
+    return [variable.data for variable in run.variables if variable.name in baseline.writes.variables]
 
 
 def _lost(kind: DataType, content: bytes, most: float = 0.5) -> bool:

@@ -16,7 +16,7 @@ from rpl_vmreplay.replay.captured_code import captured_code
 
 if TYPE_CHECKING:
     from rpl_codeobject.kernel_code import KernelArgument
-    from rpl_vmreplay.capture.accesses import Ranges
+    from rpl_vmreplay.capture.plain_memory import Ranges
 
 #: Larger than any distance: one of the two is not a number.
 NOT_A_NUMBER = (1 << 63) - 1
@@ -79,7 +79,7 @@ def element_of(kind: DataType) -> Element:
 
 def parameter_types(demangled: str) -> tuple[DataType | None, ...]:
     """For each parameter what it points to; ``None``: it is no pointer. Empty where the name has none."""
-    return tuple(None if one is None else one.kind for one in parameter_elements(demangled))
+    return tuple(None if element is None else element.kind for element in parameter_elements(demangled))
 
 
 def parameter_elements(demangled: str) -> tuple[Element | None, ...]:
@@ -171,7 +171,7 @@ def values_of(kind: DataType, content: bytes) -> list[str]:
         wide = (_bits(kind, content).astype(np.uint32) << np.uint32(16)).view(np.float32)
         return [f"{float(one):g}" for one in wide]
     numbers = np.frombuffer(content, np.dtype(f"<f{kind.size}"))
-    return [repr(float(one)) if kind is DataType.F64 else f"{float(one):.9g}" for one in numbers]
+    return [repr(float(number)) if kind is DataType.F64 else f"{float(number):.9g}" for number in numbers]
 
 
 def numbers_of(kind: DataType, content: bytes) -> Any:

@@ -146,7 +146,7 @@ def _words(capture: Capture, offset: int, content: bytes) -> Iterator[Scalar | t
 
 
 def _region_end(capture: Capture, address: int) -> int | None:
-    return next((one.end for one in capture.regions if one.base <= address < one.end), None)
+    return next((region.end for region in capture.regions if region.base <= address < region.end), None)
 
 
 def _pointers(capture: Capture, found: list[tuple[int, int, str | None]]) -> Iterator[Pointer]:
@@ -287,7 +287,7 @@ def _integers(
     elif kind in ("huge", "tiny"):
         values = draw.integers(0, 2, count, wide) * wide.type(most if kind == "huge" else 1)
     elif kind in ("dictionary", "special"):
-        usable = [one for one in numbers if least <= one <= most] or [0, 1]
+        usable = [number for number in numbers if least <= number <= most] or [0, 1]
         values = draw.choice(
             np.array([*usable, least, most] if kind == "special" else usable, wide),
             count,
@@ -314,7 +314,7 @@ def _arranged_integers(
     if kind == "text" and letter.itemsize == 1:
         return np.where(draw.random(count) < 0.8, draw.choice(_OFTEN, count), draw.choice(_SELDOM, count))
     if kind == "near":
-        edges = [int(one) + more for one in scalars if abs(one) < 2.0**40 for more in (0, -1, 1)]
+        edges = [int(scalar) + more for scalar in scalars if abs(scalar) < 2.0**40 for more in (0, -1, 1)]
         edges = [one for one in (*edges, 0, -1, least, most) if least <= one <= most]
         between = draw.integers(low, high, count, wide, endpoint=True)
         return np.where(draw.random(count) < 0.5, between, draw.choice(np.array(edges, wide), count))
@@ -362,7 +362,9 @@ def _arranged_floats(element: str, kind: str, draw: Any, count: int, scalars: Se
     if kind == "ties":
         return draw.integers(-64, 64, count, endpoint=True) / 2.0 ** draw.integers(0, 7, count)
     if kind == "near":
-        known = draw.choice(np.array([one for one in scalars if one and abs(one) < 1e6] or [1.0]), count)
+        known = draw.choice(
+            np.array([scalar for scalar in scalars if scalar and abs(scalar) < 1e6] or [1.0]), count
+        )
         halves = draw.integers(-8, 8, count) + 0.5
         scaled = np.where(draw.random(count) < 0.5, halves / known, halves * known)
         return np.where(draw.random(count) < 0.5, known, scaled)
@@ -459,4 +461,4 @@ def _as_float(bits: int) -> float | None:
 
 def around(numbers: Sequence[int]) -> list[int]:
     """Each with its neighbours, in order and once."""
-    return list(dict.fromkeys(near for one in numbers for near in (one + 1, one, one - 1)))
+    return list(dict.fromkeys(near for number in numbers for near in (number + 1, number, number - 1)))

@@ -87,7 +87,7 @@ class Chooser:
     ) -> None:
         self._capture, self._varied, self._constants = capture, varied, constants
         self._watched, self._atomics, self._kernels = watched, atomics, kernels
-        regions = [(one.base, one.end) for one in capture.regions]
+        regions = [(region.base, region.end) for region in capture.regions]
         self._huge = 0
         self._contents: dict[int, Content] = {}
         self._tight: dict[int, MemoryRange] = {}
@@ -190,11 +190,11 @@ class Chooser:
             yield from (Wish(content=kind, large=large) for kind in KINDS if self._can_be(kind))
 
     def _can_be(self, kind: str) -> bool:
-        return kind != "text" or any(one.element in ("u1", "i1") for one in self._contents.values())
+        return kind != "text" or any(content.element in ("u1", "i1") for content in self._contents.values())
 
     def _mixed(self) -> Iterator[Wish]:
         """Floats and integers of two kinds: what is no index for one buffer is a number for another."""
-        kinds = {one.element[0] in "fb" for one in self._contents.values()}
+        kinds = {content.element[0] in "fb" for content in self._contents.values()}
         if kinds == {False, True}:
             for kind in ("special", "ties", "huge", "lowest", "ramp", "tiny", "negative", "any"):
                 yield Wish(content=kind, whole="captured", large=False)
@@ -251,9 +251,9 @@ class Chooser:
                     changed[axis] = groups
                     yield Wish(groups=(changed[0], changed[1], changed[2]))
         if self._same_workgroups():
-            most = min(1024, *(one.max_workgroup_size or 1024 for one in self._kernels))
+            most = min(1024, *(kernel.max_workgroup_size or 1024 for kernel in self._kernels))
             x, y, z = self._block
-            if any(one.lds_bytes for one in self._kernels):  # arrays in LDS may be made for this size
+            if any(kernel.lds_bytes for kernel in self._kernels):  # arrays in LDS may be made for this size
                 most = min(most, x * y * z)
             for size in (x // 2, 64, 128, 2 * x, 32, 512, 1024):
                 if 0 < size != x and size * y * z <= most:
@@ -281,7 +281,7 @@ class Chooser:
         """Two scalars at once: fresh numbers first, then edges."""
         integers = self._integers()
         numbers = [*around(self._constants.fresh[:6]), *self._constants.shared[:6], 0, 1, 2, 3, 33, 65, 1000]
-        numbers = list(dict.fromkeys(one for one in numbers if one >= 0))
+        numbers = list(dict.fromkeys(number for number in numbers if number >= 0))
         places = [place for place, _ in integers]
         pairs = list(itertools.permutations(places, 2))
         contents = itertools.cycle(("exact", "dictionary", "any"))
@@ -372,7 +372,10 @@ class Chooser:
             salt = index + 97 * number
             pattern = pattern_of(content, kind, constants, salt, size // content.size, numbers)
             fills.append(Fill(whole.address, size, pattern))
-        changes |= {one.place: pointers[one.address].to_bytes(8, "little") for one in self._varied.pointers}
+        changes |= {
+            pointer.place: pointers[pointer.address].to_bytes(8, "little")
+            for pointer in self._varied.pointers
+        }
         items = grid[0] * grid[1] * grid[2]
         return LaunchInput(
             self._name(wish, groups, block),

@@ -129,9 +129,9 @@ def _dropped(answer: InputAnswer) -> Dropped | None:
         return Dropped.LIMIT
     if answer.baseline.outcome != "ended":
         return Dropped.FAULT
-    if any(one.kind in RACES for one in answer.baseline.findings):
+    if any(finding.kind in RACES for finding in answer.baseline.findings):
         return Dropped.RACES
-    if any(one.kind == "lds-unwritten" for one in answer.baseline.findings):
+    if any(finding.kind == "lds-unwritten" for finding in answer.baseline.findings):
         return Dropped.UNWRITTEN
     return None if answer.same_results else Dropped.ORDER
 
@@ -139,8 +139,8 @@ def _dropped(answer: InputAnswer) -> Dropped | None:
 def _behaviour(baseline: LaunchEnd, other: LaunchEnd, answer: InputAnswer) -> tuple[str | None, bool]:
     if other.outcome != "ended":
         return f"the candidate does not end as the baseline does: {other.reason or other.outcome}", True
-    usual = {one.kind for one in baseline.findings}
-    new = next((one for one in other.findings if one.kind not in usual), None)
+    usual = {finding.kind for finding in baseline.findings}
+    new = next((finding for finding in other.findings if finding.kind not in usual), None)
     if new is not None:
         return f"it does what the baseline does not: {new.text}", False
     if answer.outside is not None:

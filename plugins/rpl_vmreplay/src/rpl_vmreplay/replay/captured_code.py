@@ -39,7 +39,7 @@ class CodeImage:
     def name_of(self, address: int) -> str | None:
         """What lies at an address of the process; ``None`` where no pointer of a program leads."""
         own = address - self.base
-        inside = [one for one in self.symbols if one[0] <= own < one[0] + max(one[1], 1)]
+        inside = [symbol for symbol in self.symbols if symbol[0] <= own < symbol[0] + max(symbol[1], 1)]
         in_code = any(begin <= own < end for begin, end in self.executable)
         for begin, _, kind, name in inside:
             if kind == _FUNCTION and begin == own:
@@ -59,14 +59,14 @@ def image_of(capture: Capture, code: LaunchCode) -> CodeImage | None:
     from elftools.elf.sections import SymbolTableSection
 
     elf = ELFFile(io.BytesIO(code.code.elf))
-    loads = [one for one in elf.iter_segments() if one["p_type"] == "PT_LOAD"]
-    places = [(one["p_vaddr"], one["p_vaddr"] + one["p_memsz"]) for one in loads]
+    loads = [segment for segment in elf.iter_segments() if segment["p_type"] == "PT_LOAD"]
+    places = [(load["p_vaddr"], load["p_vaddr"] + load["p_memsz"]) for load in loads]
     symbols = {
-        (one["st_value"], one["st_size"], one["st_info"]["type"], one.name)
+        (symbol["st_value"], symbol["st_size"], symbol["st_info"]["type"], symbol.name)
         for table in elf.iter_sections()
         if isinstance(table, SymbolTableSection)
-        for one in table.iter_symbols()
-        if one["st_info"]["type"] in (_FUNCTION, _OBJECT) and isinstance(one["st_shndx"], int)
+        for symbol in table.iter_symbols()
+        if symbol["st_info"]["type"] in (_FUNCTION, _OBJECT) and isinstance(symbol["st_shndx"], int)
     }
     base = None if capture.extras is None else capture.extras.code_object.load_base
     if base is None and capture.dispatch.kernel_object:
@@ -208,7 +208,7 @@ def _of_known_arguments(what: str, before: Kernel, after: Kernel) -> bool:
     of ``before`` where they were, and those that the launch tells (``fitting_arguments``)."""
     if not what.startswith(_OF_HIDDEN_ARGUMENTS):
         return False
-    own = [one for one in after.arguments if not one.hidden]
+    own = [argument for argument in after.arguments if not argument.hidden]
     explicit = max((one.offset + one.size for one in own), default=0)
     added = _added(before, after)
     return all(
@@ -217,9 +217,11 @@ def _of_known_arguments(what: str, before: Kernel, after: Kernel) -> bool:
 
 
 def _added(before: Kernel, after: Kernel) -> list[KernelArgument]:
-    there = {(one.offset, one.size, one.value_kind) for one in before.arguments}
+    there = {(argument.offset, argument.size, argument.value_kind) for argument in before.arguments}
     return [
-        one for one in after.arguments if one.hidden and (one.offset, one.size, one.value_kind) not in there
+        argument
+        for argument in after.arguments
+        if argument.hidden and (argument.offset, argument.size, argument.value_kind) not in there
     ]
 
 
@@ -296,7 +298,7 @@ def stale_arguments(capture: Capture, code: LaunchCode) -> dict[str, tuple[int, 
     """Hidden arguments that hold an address in the captured process: name -> offset and size."""
     arguments = (capture.folder / KERNARG).read_bytes()
     return {
-        one.value_kind: (one.offset, one.size)
-        for one in code.kernel.arguments
-        if one.value_kind in _STALE and any(arguments[one.offset : one.offset + one.size])
+        argument.value_kind: (argument.offset, argument.size)
+        for argument in code.kernel.arguments
+        if argument.value_kind in _STALE and any(arguments[argument.offset : argument.offset + argument.size])
     }

@@ -117,7 +117,7 @@ class ReplayPlan:
             "kernel": self._kernel(self._code, captured=request.code_object is None),
             "other": None if self._against is None else self._kernel(self._against, captured=False),
             "other_first": list(request.against_first),
-            "regions": [self._region(one) for one in capture.regions],
+            "regions": [self._region(region) for region in capture.regions],
             "edits": [self._edit(number, one) for number, one in enumerate(self._edits())],
             "variables": self._variables(),
             "keep": [{"address": one.address, "size": one.size} for one in request.keep],
@@ -215,12 +215,12 @@ class ReplayPlan:
         folder, told = self._capture.folder.absolute(), self._capture.told_variables
         return [
             {
-                "name": one.name,
-                "size": one.size,
-                "file": str(folder / one.blob),
-                "address": told[one.blob].address if one.blob in told else None,
+                "name": variable.name,
+                "size": variable.size,
+                "file": str(folder / variable.blob),
+                "address": told[variable.blob].address if variable.blob in told else None,
             }
-            for one in self._capture.variables
+            for variable in self._capture.variables
         ]
 
 
@@ -297,7 +297,10 @@ class _ReplayDocument(_Part):
         return ReplayEnvironment(**self.environment.model_dump())
 
     def reserved(self) -> tuple[Reservation, ...]:
-        return tuple(Reservation(one.requested, one.size, one.returned) for one in self.reservations)
+        return tuple(
+            Reservation(reservation.requested, reservation.size, reservation.returned)
+            for reservation in self.reservations
+        )
 
 
 class NativeReplayer(Replayer):
@@ -410,7 +413,7 @@ class _Replayed:
             reproduced=same,
             reproduced_reason=reason,
             differing=differing,
-            kept=self._kept(KEPT) if told.failure is None else (),
+            kept=self._kept_bytes(KEPT) if told.failure is None else (),
             accesses_reason="hardware tells no accesses"
             if self.request.access_log
             else "it was not asked for",
@@ -428,18 +431,18 @@ class _Replayed:
     def _hashes(self) -> tuple[RegionHashes, ...]:
 
         return tuple(
-            RegionHashes(one.base, one.size, (self.folder / HASHES / str(one.base)).read_bytes())
-            for one in self.capture.regions
+            RegionHashes(region.base, region.size, (self.folder / HASHES / str(region.base)).read_bytes())
+            for region in self.capture.regions
         )
 
-    def _kept(self, name: str) -> tuple[bytes, ...]:
+    def _kept_bytes(self, name: str) -> tuple[bytes, ...]:
         with (self.folder / name).open("rb") as stream:
             return tuple(stream.read(one.size) for one in self.request.keep)
 
     def _other(self) -> AgainstResult:
         told = self.told
         variables = self._variables(VARIABLES_AGAINST, told.other_variables)
-        return AgainstResult(told.other_times_ns, self._kept(KEPT_AGAINST), variables)
+        return AgainstResult(told.other_times_ns, self._kept_bytes(KEPT_AGAINST), variables)
 
     def _variables(self, name: str, told: tuple[_Variable, ...]) -> tuple[KeptVariable, ...]:
         if not self.request.keep_variables or self.told.failure is not None:
@@ -450,7 +453,7 @@ class _Replayed:
     def _left(self, name: str) -> list[bytes]:
         """Of each captured variable, what the launch left of it, by name or by a captured pointer."""
         with (self.folder / name).open("rb") as stream:
-            return [stream.read(one.size) for one in self.capture.variables]
+            return [stream.read(variable.size) for variable in self.capture.variables]
 
     def _reproduction(
         self, hashes: tuple[RegionHashes, ...] | None
@@ -462,7 +465,9 @@ class _Replayed:
             return None, "hashes were not asked for" if ended else "the launch did not end", ()
         if self.plan.patched:
             return None, "hidden arguments were zeroed", ()
-        left = dict(zip((one.blob for one in self.capture.variables), self._left(VARIABLES), strict=True))
+        left = dict(
+            zip((variable.blob for variable in self.capture.variables), self._left(VARIABLES), strict=True)
+        )
         return reproduction(self.capture, self.request, hashes, left)
 
     def _notes(self) -> list[str]:
@@ -472,7 +477,9 @@ class _Replayed:
         if self.told.software_kfd:
             notes.append("this ran over the software KFD: the times are of no GPU")
         told = self.capture.extras
-        host = [] if told is None else [one for one in told.memory.regions if one.kind in _HOST_KINDS]
+        host = (
+            [] if told is None else [region for region in told.memory.regions if region.kind in _HOST_KINDS]
+        )
         if host:
             regions = counted(len(host), "region")
             notes.append(f"{regions} of host memory lay in the GPU's own memory")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +133,7 @@ def replay_document(capture: Capture, request: ReplayRequest, result: ReplayResu
         "reproduced": result.reproduced,
         "reproduced_reason": result.reproduced_reason,
         "differing": [_range(one) for one in result.differing[:_MOST_DIFFERING]],
-        "reservations": [reservation_document(one) for one in result.reservations],
+        "reservations": [reservation_document(reservation) for reservation in result.reservations],
         "notes": list(result.notes),
         "error": None if result.failure is None else error_of(result.failure),
     }
@@ -267,8 +267,5 @@ def verdict_of(result: ReserveResult) -> Verdict | None:
 
 
 def worst(result: ReserveResult) -> Verdict:
-    return max(_verdicts(result), default=Verdict.EXACT)
-
-
-def _verdicts(result: ReserveResult) -> Iterable[Verdict]:
-    return (Verdict.EXACT if one.exact else Verdict.RELOCATED for one in result.reservations)
+    exact = all(reservation.exact for reservation in result.reservations)
+    return Verdict.EXACT if exact else Verdict.RELOCATED

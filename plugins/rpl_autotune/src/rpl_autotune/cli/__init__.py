@@ -1,1 +1,0 @@
-"""`rpl autotune`."""

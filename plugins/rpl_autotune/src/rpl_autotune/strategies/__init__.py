@@ -1,1 +1,0 @@
-"""Strategies: the built-in one and a wrapper of Optuna."""

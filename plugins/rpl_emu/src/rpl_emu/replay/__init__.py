@@ -1,1 +1,0 @@
-"""Captured launches in the emulator: without a GPU and without a runtime."""

@@ -1,1 +1,0 @@
-"""The commands llm-optimize and prompt."""

@@ -1,1 +1,0 @@
-"""The pydantic models of optimize.json and of the ledger."""
