@@ -106,6 +106,7 @@ class Collector(ABC):
     #: What its passes give: TIMING records applications, others add to a profile.
     role: TraceRole = TraceRole.TIMING
     device: str | None = None  # the only one that it records; it is taken where that is asked for
+    deterministic: bool = False  # each run gives the same figures: one timing run stands for all
     lost_code: str = "collect.follow_up_failed"
 
     @abstractmethod

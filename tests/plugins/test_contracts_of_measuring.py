@@ -57,6 +57,14 @@ class OneRunOnly(GoodCollector):
         return CollectionPlan(super().plan(request).passes[:1])
 
 
+class OneRunForAll(OneRunOnly):
+    deterministic = True
+
+
+class AlikeTwice(GoodCollector):
+    deterministic = True
+
+
 class Escaping(GoodCollector):
     def plan(self, request):
         return CollectionPlan(
@@ -92,7 +100,7 @@ class EmptyReason(GoodCollector):
         return ""
 
 
-@pytest.mark.parametrize("collector", [GoodCollector(), AskingForAVersion()])
+@pytest.mark.parametrize("collector", [GoodCollector(), AskingForAVersion(), OneRunForAll()])
 def test_a_good_collector_passes(collector, tmp_path):
     contracts.assert_collector(collector, tmp_path)
 
@@ -110,6 +118,7 @@ def test_a_collector_without_its_tool_passes(tmp_path):
     [
         (PlanningByRunning(), "started the application"),
         (OneRunOnly(), "2 timing runs asked for, 1 planned"),
+        (AlikeTwice(), "1 timing run asked for, 2 planned"),
         (Escaping(), "inside the run directory"),
         (OnePlace(), "write into one directory"),
         (JoiningWords(), "unchanged"),

@@ -268,7 +268,7 @@ def test_verify_exits_65_with_the_line_that_is_broken(notes: Path, rpl_cli) -> N
 
 
 def test_verify_refuses_data_of_another_shape(tmp_path: Path, rpl_cli, monkeypatch) -> None:
-    monkeypatch.setattr(writer, "_plain", lambda _event, data: dict(data))
+    monkeypatch.setattr(writer, "_checked_data", lambda _event, data: dict(data))
     with writer.Ledger.create(tmp_path / "l") as ledger:
         ledger.append(Event.JUDGED, {"candidate": 1})
     result = rpl_cli("ledger", "verify", tmp_path / "l")

@@ -36,6 +36,7 @@ class EmulatedCollector(Collector):
     name = DEVICE
     summary = "kernels in the emulator, without a GPU: exact counts, modelled times"
     device = DEVICE
+    deterministic = True
 
     def missing(self) -> str | None:
         from rpl_emu.native_program import call
