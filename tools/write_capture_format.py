@@ -520,7 +520,8 @@ def _accepted(field: Field) -> str:
 
 def main() -> None:
     for path, text in files().items():
-        write_atomic(path, text)
+        if path.read_text(encoding="utf-8") != text:  # else all that includes it would be compiled anew
+            write_atomic(path, text)
 
 
 if __name__ == "__main__":
