@@ -307,7 +307,7 @@ def test_what_a_reader_must_know_is_told_with_its_count() -> None:
             source=SimpleNamespace(reader="some reader"),
             host_api=api,
         )
-        return graph_diagnostics(graph, trace)  # type: ignore[arg-type]
+        return graph_diagnostics(graph, trace)
 
     def graph(**more: Any) -> ExecutionGraph:
         return ExecutionGraph(status="available", **{"sync_info": "api_calls", **more})

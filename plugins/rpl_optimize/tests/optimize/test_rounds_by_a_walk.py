@@ -90,7 +90,7 @@ def _loop(tmp_path: Path, limits: Limits, state: LoopState, **more: Any) -> tupl
         hold=lambda stage, number: said.append(("hold", stage, number)),
         approve=lambda diff, text: said.append(("approve", text)) or more["approve"],
     )
-    loop = OptimizeLoop(session, tools, state, more.get("open_end"))  # type: ignore[arg-type]
+    loop = OptimizeLoop(session, tools, state, more.get("open_end"))
 
     class Records:
         def __getattr__(self, name: str) -> Any:
@@ -99,7 +99,7 @@ def _loop(tmp_path: Path, limits: Limits, state: LoopState, **more: Any) -> tupl
         def source_of(self, _: Proposed) -> str:
             return "candidate.hip"
 
-    loop._records = Records()  # type: ignore[assignment]
+    loop._records = Records()
     return loop, said
 
 
@@ -148,9 +148,9 @@ def test_why_a_session_stops_before_the_next_candidate(tmp_path: Path) -> None:
         limits = Limits(candidates=rng.randint(1, 6), patience=rng.randint(1, 3), time_budget_s=100.0)
         loop, _ = _loop(tmp_path, limits, state)
         left = rng.choice((None, None, 5.0, 0.0, -1.0))
-        loop._time_left = lambda left=left: left  # type: ignore[method-assign]
+        loop._time_left = lambda left=left: left
         under_way = rng.random() < 0.1
-        loop._unfinished = object() if under_way else None  # type: ignore[assignment]
+        loop._unfinished = object() if under_way else None
         found = loop._reason_to_stop()
 
         accepted = any(one.judgement.verdict == "accepted" for one in story)
@@ -191,7 +191,7 @@ def test_time_that_passes_while_a_stage_waits_is_not_the_sessions(tmp_path: Path
         clock.now += 500
         said.append((stage, number))
 
-    loop._tools.hold = hold  # type: ignore[method-assign]
+    loop._tools.hold = hold
     loop._hold("build", 3)
     assert loop._time_left() == pytest.approx(50)
     assert said == [("build", 3)]
@@ -210,19 +210,19 @@ def test_targets_are_asked_in_order_until_one_gives_a_candidate(tmp_path: Path, 
         loop, said = _loop(tmp_path, Limits(), state)
         begun = object()
         if under_way is not None:
-            loop._unfinished = SimpleNamespace(  # type: ignore[assignment]
+            loop._unfinished = SimpleNamespace(
                 find_target=lambda found, name=under_way: next((t for t in found if t.kernel == name), None),
                 proposed=lambda root: ("again", root),
                 begun=begun,
             )
-        loop._proposal_request = lambda target, _: target  # type: ignore[method-assign,assignment,return-value]
-        loop._proposals = lambda target, _, first=first: SimpleNamespace(  # type: ignore[method-assign]
+        loop._proposal_request = lambda target, _: target
+        loop._proposals = lambda target, _, first=first: SimpleNamespace(
             run=lambda request, asked: (
                 f"built {request.kernel} {asked}" if target.kernel == f"k{first}" else None
             ),
             build=lambda proposed: ("rebuilt", *proposed),
         )
-        found: Any = loop._next_candidate(targets, SimpleNamespace())  # type: ignore[arg-type]
+        found: Any = loop._next_candidate(targets, SimpleNamespace())
         assert loop._unfinished is None
         if under_way == "k1":
             assert found == (("rebuilt", "again", tmp_path), targets[1])
@@ -249,16 +249,16 @@ def test_rounds_end_where_nothing_is_worth_it_or_nothing_is_left(tmp_path: Path,
         monkeypatch.setattr(rounds, "rank_targets", lambda *_, gains=gains: _targets(*gains))
         state = _state([_candidate(1, "unroll", "rejected")] if spent else [])
         loop, said = _loop(tmp_path, Limits(min_improvement=0.02, candidates=9, patience=1), state)
-        loop._tell_cost = lambda target, _, said=said: said.append(("cost", target.kernel))  # type: ignore[method-assign]
+        loop._tell_cost = lambda target, _, said=said: said.append(("cost", target.kernel))
         asked: list[int] = []
 
         def following(worth: Any, _: Any, asked=asked, candidates=candidates) -> Any:
             asked.append(len(worth))
             return ("built", worth[0]) if len(asked) <= candidates else None
 
-        loop._next_candidate = following  # type: ignore[method-assign]
-        loop._try = lambda built, target, old, said=said: said.append((built, target.kernel)) or old  # type: ignore[method-assign]
-        ending = loop._iterate(baseline)  # type: ignore[arg-type]
+        loop._next_candidate = following
+        loop._try = lambda built, target, old, said=said: said.append((built, target.kernel)) or old
+        ending = loop._iterate(baseline)
         worth = sum(gain > 0.02 for gain in gains)
         assert asked == ([worth] * (candidates + 1) if worth else [])
         if not worth:
@@ -303,11 +303,11 @@ def test_what_follows_a_verdict(
     monkeypatch.setattr(rounds, "write_accepted", lambda *given: said.append(("write", given[1:])) or written)
     monkeypatch.setattr(rounds, "is_changed", lambda *_: True)
     written = SimpleNamespace(path=Path("k_opt.hip"), sha256="w" * 64, backup=None)
-    loop._evaluation = SimpleNamespace(run=lambda trial: said.append(("run", trial.number)) or evidence)  # type: ignore[assignment]
-    loop._confinement = SimpleNamespace(  # type: ignore[assignment]
+    loop._evaluation = SimpleNamespace(run=lambda trial: said.append(("run", trial.number)) or evidence)
+    loop._confinement = SimpleNamespace(
         prepare=lambda _: said.append(("prepare",)), of_checks=lambda: _Nothing()
     )
-    loop._profiled = lambda build, part, folder: ("profiled", build, part)  # type: ignore[method-assign,assignment,return-value]
+    loop._profiled = lambda build, part, folder: ("profiled", build, part)
     build = SimpleNamespace(code_sha256="b" * 64)
     baseline: Any = SimpleNamespace(text=b"old", build=build, number=1)
     target = _targets(0.5)[0]
@@ -383,12 +383,12 @@ def test_code_that_is_known_is_named_by_who_had_it_and_whether_it_was_refused(tm
 def test_an_interrupted_measurement_goes_on_with_the_same_programs_only(tmp_path: Path) -> None:
     for code, base in product("ab", "cd"):
         loop, said = _loop(tmp_path, Limits(), LoopState(b""))
-        assert loop._begun_of(SimpleNamespace(code_sha256=code), SimpleNamespace(code_sha256=base)) is None  # type: ignore[arg-type]
+        assert loop._begun_of(SimpleNamespace(code_sha256=code), SimpleNamespace(code_sha256=base)) is None
         assert said == []
         begun: Any = SimpleNamespace(code_sha256="a", base_code_sha256="c")
         loop._begun = begun
         built, beaten = SimpleNamespace(code_sha256=code), SimpleNamespace(code_sha256=base)
-        found: Begun | None = loop._begun_of(built, beaten)  # type: ignore[arg-type]
+        found: Begun | None = loop._begun_of(built, beaten)
         same = (code, base) == ("a", "c")
         assert found is (begun if same else None)
         assert [one[0] for one in said] == ([] if same else ["note"])
@@ -427,14 +427,14 @@ def test_the_block_of_a_kernel_is_that_of_the_profile() -> None:
 
 def test_a_resumed_session_first_settles_what_was_open(tmp_path: Path) -> None:
     for settled, write in product((None, object()), (None, 0, 7)):
-        open_end: Any = OpenEnd(None, settled, write)  # type: ignore[arg-type]
+        open_end: Any = OpenEnd(None, settled, write)
         loop, said = _loop(tmp_path, Limits(), LoopState(b""), open_end=open_end)
-        loop._write = lambda number, said=said: said.append(("write", number))  # type: ignore[method-assign]
-        loop._settle = lambda one, said=said: said.append(("settle", one))  # type: ignore[method-assign]
-        loop._first_baseline = lambda said=said: said.append(("baseline",)) or 1  # type: ignore[method-assign,assignment,return-value]
-        loop._iterate = lambda baseline, said=said: said.append(("iterate", baseline)) or "end"  # type: ignore[method-assign,assignment,return-value]
-        loop._finish = lambda ending, said=said: said.append(("finish", ending))  # type: ignore[method-assign]
-        loop._session.document = "document"  # type: ignore[misc]
+        loop._write = lambda number, said=said: said.append(("write", number))
+        loop._settle = lambda one, said=said: said.append(("settle", one))
+        loop._first_baseline = lambda said=said: said.append(("baseline",)) or 1
+        loop._iterate = lambda baseline, said=said: said.append(("iterate", baseline)) or "end"
+        loop._finish = lambda ending, said=said: said.append(("finish", ending))
+        loop._session.document = "document"
         assert loop.run() == "document"
         expected: list[Any] = [] if write is None else [("write", write)]
         expected += [] if settled is None else [("settle", settled)]

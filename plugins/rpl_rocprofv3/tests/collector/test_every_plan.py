@@ -338,7 +338,7 @@ def test_the_reason_of_a_failed_pass_is_the_first_that_applies() -> None:
             continue
         assert error.exit_code is ExitCode.APPLICATION_FAILED
         assert isinstance(error, ApplicationError), case
-        how = error.exit_status, error.signal  # type: ignore[attr-defined]
+        how = error.exit_status, error.signal
         assert how == (end.exit_status, end.signal)
         if Problem.NO_GPU in present:
             assert "no GPU that it may use: hipErrorNoDevice" in text, case
