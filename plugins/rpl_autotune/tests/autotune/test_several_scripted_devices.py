@@ -100,6 +100,23 @@ class Machines(Workers):
         pass
 
 
+class Deserted(Machines):
+    """The only device leaves after three answers and is back when somebody has waited twice for it."""
+
+    waits_alone = 0
+
+    def places(self):
+        return () if self.told == 3 and self.waits_alone < 2 else super().places()
+
+    def wait(self, timeout_s):
+        if self.waiting:
+            return super().wait(timeout_s)
+        assert timeout_s > 0
+        self.waits_alone += 1
+        assert self.waits_alone < 3, "it waits while a device is there"
+        return ()
+
+
 class NoExecutor(Executor):
     name, summary = "scripted", "for tests"
 
@@ -260,3 +277,10 @@ def test_a_search_made_again_measures_only_what_may_come_out_differently(tmp_pat
             assert (time_ms is None) == (state != "ok")
             if state == "ok":
                 assert time_ms / machines.truth[index] in [pytest.approx(f) for f in machines.factor.values()]
+
+
+def test_where_no_device_is_left_one_is_waited_for(tmp_path):
+    machines = Deserted(1, 1, SIZE)
+    document = searched(machines, 1, tmp_path, exhaustive=True)
+    assert machines.waits_alone == 2
+    assert len(document.evaluations) == SIZE

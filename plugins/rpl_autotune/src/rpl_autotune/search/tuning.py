@@ -214,8 +214,8 @@ class Tuning:
             end = self._fill(workers)
             if end is not None and not self._pending and not self._held:
                 return end
-            if not self._pending:
-                continue
+            if not self._pending and workers.places():
+                continue  # the cache had it; where no worker is left, one is waited for
             for outcome in workers.wait(_LOOK_S):
                 self._take(workers, outcome)
             self._calibrate(workers)
