@@ -18,7 +18,7 @@ from rpl_transforms.evidence import KernelFacts, hot_instructions, hot_lines
 from rpl_transforms.lds_padding import LdsPadding
 from rpl_transforms.loops import find_loops
 from rpl_transforms.source_file import read_source_file
-from rpl_transforms.unroll import Unroll, architecture, factors_for, kernel_evidence, line_latency
+from rpl_transforms.unroll import Unroll, factors_for, kernel_evidence, line_latency
 
 LABELS = (
     *("memory_bandwidth_bound", "latency_bound", "compute_bound", "under_occupied", "divergence_limited"),
@@ -101,6 +101,9 @@ def test_what_a_change_may_gain_is_the_share_of_what_it_mends() -> None:
             parts[name] = mends, "bottleneck"
         spills = None if facts.scratch_bytes is None else 1.0 * (facts.scratch_bytes > 0)
         parts["launch_bounds"] = spills, "scratch_bytes"
+        limiter, few = facts.occupancy_limiter, facts.bottleneck
+        helps = limiter == "vgpr" and few in ("latency_bound", "under_occupied", "memory_bandwidth_bound")
+        parts["waves"] = None if limiter is None or few is None else 1.0 * helps, "occupancy_limiter"
         waits = facts.bank_conflicts
         # c cycles of conflicts for each cycle without: c of 1 + c.
         parts["padding"] = None if waits is None else waits / (waits + 1), "bank_conflicts"
@@ -113,8 +116,8 @@ def test_what_a_change_may_gain_is_the_share_of_what_it_mends() -> None:
             )
             assert said.facts == {"critical_path_score": score, fact: getattr(facts, fact)}
             gains.add((name, known, bool(known and said.expected_gain[1])))
-    assert {name for name, _, some in gains if some} == {*MENDS, "launch_bounds", "padding"}
-    assert {name for name, known, _ in gains if not known} == {*MENDS, "launch_bounds", "padding"}
+    assert {name for name, _, some in gains if some} == {*MENDS, "launch_bounds", "waves", "padding"}
+    assert {name for name, known, _ in gains if not known} == {*MENDS, "launch_bounds", "waves", "padding"}
     assert KernelFacts.of("k", {}) == KernelFacts()
 
 
@@ -248,8 +251,6 @@ def test_what_documents_say_of_a_kernel_for_unrolling() -> None:
     }
     assert line_latency({"profile": profile}, "k", "b/a.hip") == {4: 8}
     assert line_latency({"profile": profile}, "k", "b.hip") == {}
-    assert architecture({"profile": {"gpu": {"architecture": "gfx942"}}}) == "gfx942"
-    assert architecture({"profile": {"gpu": {"architecture": 942}}}) is architecture({}) is None
 
 
 @pytest.mark.parametrize(
