@@ -257,7 +257,7 @@ def test_what_documents_say_of_a_kernel_for_unrolling() -> None:
     ("kind", "size"), [("float", 4), ("int", 4), ("unsigned", 4), ("unsigned int", 4), ("double", 8)]
 )
 def test_rows_that_fill_all_banks_are_padded_by_one_element_where_that_fits(kind: str, size: int) -> None:
-    """32 banks of 4 bytes; a compute unit has 64 KiB (docs/reference/counters.md 3.5, devices.md 4.1)."""
+    """32 banks of 4 bytes, 64 KiB (docs/reference/counters.md, 3.5; docs/reference/devices.md, 4.1)."""
     for rows, columns in product((1, 31, 248, 255, 256, 512), (8, 16, 31, 32, 33, 48, 64)):
         text = f"__global__ void k() {{\n    __shared__ {kind} t[{rows}][{columns}];\n    t[0][0] = 0;\n}}\n"
         found = LdsPadding().propose(KernelSource("a.hip", text.encode(), "k"))

@@ -39,7 +39,7 @@ from rpl_rocprofv3.options import COLLECT_KERNEL, COLLECT_LAUNCHES, REPLAY
 from .test_planning import TOY
 
 TOOL = Path("/opt/rocm/bin/rocprofv3")
-#: rocpd and ``--output-format`` came with ROCm 7.0 and SDK 1.0 (formats.md, 2.8); ROCm's number counts.
+#: rocpd came with ROCm 7.0 and SDK 1.0 (docs/reference/formats.md, 2.8); the number of ROCm counts first.
 FORMATS = {
     ((1, 0), None): "rocpd",
     ((0, 9), None): "csv",
