@@ -36,7 +36,7 @@ NEAR = 1e-9
 
 
 def _mad_sigma(values: Sequence[float]) -> float:
-    """1.4826 MAD, or where more than half are equal the deviation (docs/reference/statistics.md, 6)."""
+    """1.4826 MAD, or where more than half are equal the deviation (docs/reference/statistics.md, rule 6)."""
     middle = statistics.median(values)
     scaled = 1.4826 * statistics.median(abs(value - middle) for value in values)
     return scaled or statistics.stdev(values)
