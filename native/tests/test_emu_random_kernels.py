@@ -55,10 +55,10 @@ def _with_another_operator(kernel: DrawnKernel) -> str:
 
 @pytest.mark.long
 def test_another_operator_is_noticed(emulator):
-    """Not each: it may stand where no work-item gets to, or change nothing that is kept."""
+    """Not each: `0 | x` is `0 ^ x`, and a word that many change may end as before."""
     kernels = [drawn_kernel(seed) for seed in range(FIRST, FIRST + 20)]
     text = "\n".join(['#include "drawn.h"', *map(_with_another_operator, kernels)])
     compared = Compared()
     compare(kernels, "O1", on_cpu(kernels, text, emulator.folder), emulator, compared)
     print(f"{len(compared.differences)} of 20 noticed")
-    assert len(compared.differences) >= 10
+    assert len(compared.differences) >= 12

@@ -152,6 +152,8 @@ class _Drawing:
 
     def assign(self) -> None:
         name, type_ = self.random.choice([one for scope in self.scopes for one in scope])
+        if name != "hash" and self.random.random() < 0.5:  # else what it held may have been for nothing
+            self.write(f"hash = mixed(hash, bits({name}));")
         self.write(f"{name} = {self.expression(type_, 3)};")
 
     def store(self) -> None:
@@ -236,16 +238,19 @@ class _Drawing:
         name = self.name("k")
         trips = str(self.random.randint(1, 5))
         if not whole:
-            trips = f"({self.expression('u32', 1)} & {self.random.choice((3, 7, 11))})"
+            least, drawn = self.random.randrange(2), self.expression("u32", 1)
+            trips = f"{least} + ({drawn} & {self.random.choice((3, 7, 11))})"
         end = self.name("n")
         self.write(f"const u32 {end} = {trips};")
-        also = "" if whole or self.random.random() < 0.5 else f" && {self.condition(1)}"
+        also = "" if whole or self.random.random() < 0.7 else f" && {self.condition(1)}"
         self.write(f"for (u32 {name} = 0; {name} < {end}{also}; ++{name}) {{")
         self.loops += 1
         leaves = None if whole else self.random.choice((None, "break", "continue"))
-        if leaves:
-            self.write(f"if ({self.condition(1)}) {leaves};")
+        if leaves == "continue":
+            self.write(f"if ({self.condition(1)}) continue;")
         self.body(depth, whole, counter=name)
+        if leaves == "break":
+            self.write(f"if ({self.condition(1)}) break;")
         self.loops -= 1
         self.write("}")
 
@@ -276,7 +281,7 @@ class _Drawing:
         known = [name for scope in self.scopes for name, of in scope if of == type_]
         if known and self.random.random() < 0.65:
             return self.random.choice(known)
-        if self.in_kernel and self.random.random() < 0.6:
+        if self.in_kernel and self.random.random() < 0.8:
             at = f"(ITEM * {self.random.randrange(1, 64)} + {self.random.randrange(1024)}) & (COUNT - 1)"
             if type_ == "u32" and self.random.random() < 0.2:
                 return f"u32({self.random.choice(('ITEM', 'THREAD', 'GROUP', 'LANE'))})"
@@ -286,7 +291,8 @@ class _Drawing:
             return f"{type_}({self.random.choice((0, 1, -1, 0.5, 3, 0.1, 1000, -7.25))})"
         width = INTEGERS[type_]
         most, top = 2**width - 1, 2 ** (width - 1)
-        number = self.random.choice((0, 1, 3, most, top, top - 1, self.random.getrandbits(width)))
+        edges = (0, 1, most, top, top - 1)
+        number = self.random.choice((*edges, *(self.random.getrandbits(width) for _ in edges)))
         return f"{type_}({number}u{'ll' if width == 64 else ''})"
 
     def from_elsewhere(self, type_: str, depth: int) -> str:
@@ -378,8 +384,10 @@ class _Drawing:
         type_ = self.random.choice(_DRAWN_TYPES)
         a, b = self.expression(type_, depth), self.expression(type_, depth)
         compared = f"({a} {self.random.choice(('<', '<=', '>', '>=', '==', '!='))} {b})"
-        if type_ in INTEGERS and self.random.random() < 0.4:
-            compared = f"(({a} & {self.random.choice((1, 2, 3, 5))}) != 0)"
+        if (
+            type_ in INTEGERS and self.random.random() < 0.7
+        ):  # most comparisons are true, or false, for all lanes
+            compared = f"(({a} & {self.random.choice((1, 2, 4))}) != 0)"
         if depth and self.random.random() < 0.2:
             return f"({compared} {self.random.choice(('&&', '||'))} {self.condition(depth - 1)})"
         return compared
