@@ -38,7 +38,7 @@ from rpl_transforms.source_file import read_source_file
 
 _SUFFIXES = (".cu", ".hip", ".cpp", ".cc")
 _MOST_BYTES = 2 << 20
-_PLAIN = frozenset(("unroll", "threads-per-block"))
+_PLAIN = frozenset(("unroll", "threads-per-block", "waves-per-eu"))
 
 
 @frozen

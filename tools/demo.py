@@ -34,6 +34,8 @@ COMPILERS = ("22", "21", "20", "19")
 BITCODE_LLVM = 21
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL, REPLAYER = "rpl-emu", "softkfd", "rpl_isolate", "rpl-replay"
+#: All of them (native/CMakeLists.txt).
+PROGRAMS = "rpl_programs"
 _TELL_EVERY_S = 5
 #: Exit code of rpl (docs/USER_GUIDE.md).
 NO_VERDICT = 75
@@ -90,7 +92,7 @@ def _steps(count: int) -> Steps:
 def _whole(folder: Path, clang: str, runtime: Path) -> Steps:
     steps = _steps(7)
     with steps.step("build the emulator, the software GPU, the capture tool and replayer", prepares=True):
-        _build(steps, EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL, REPLAYER)
+        _build(steps, PROGRAMS, EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL, REPLAYER)
     # What stands for a GPU's driver where rpl's replayer runs.
     steps.environment["RPL_REPLAY_LAUNCHER"] = shlex.join(launcher_words(Runtime(runtime)))
     source = TESTBED / f"{PROGRAM}.hip"
@@ -203,26 +205,26 @@ def fetched_runtime(clang: str, tell: Callable[[str], None]) -> Path:
     return Path(done.stdout.strip())
 
 
-def _build(steps: Steps, *targets: str) -> None:
-    """Raises NotHereError for parts that can't be built here."""
+def _build(steps: Steps, target: str, *parts: str) -> None:
+    """``target``, which needs ``parts``. Raises NotHereError where they can't be built here."""
     for program in ("cmake", "g++"):
         if not shutil.which(program):
             raise NotHereError(f"there is no {program} to build the native part")
     steps.call(["cmake", "-S", ".", "-B", BUILD])
     offered = steps.call(["cmake", "--build", BUILD, "--target", "help"])
-    for target in targets:
-        if not re.search(rf"\b{target}\b", offered):
-            raise NotHereError(f"headers are absent that {target} needs (`cmake -S . -B build` names them)")
-    _build_targets(*targets)
+    for part in (target, *parts):
+        if not re.search(rf"\b{part}\b", offered):
+            raise NotHereError(f"headers are absent that {part} needs (`cmake -S . -B build` names them)")
+    _build_target(target)
     # It has its lanes' work in libraries by the CPU's instructions, and names the one that it would take.
     doctor = subprocess.run([str(BUILD / "native/emu" / EMULATOR), "doctor"], capture_output=True, text=True)
     if absent := re.search(rf"lib({EMULATOR}-\w+)\.so", doctor.stderr):
-        _build_targets(absent[1])
+        _build_target(absent[1])
 
 
-def _build_targets(*targets: str) -> None:
+def _build_target(target: str) -> None:
     jobs = str(len(os.sched_getaffinity(0)))
-    command = ["cmake", "--build", str(BUILD), "-j", jobs, "--target", *targets]
+    command = ["cmake", "--build", str(BUILD), "-j", jobs, "--target", target]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     lines, told = [], time.monotonic()

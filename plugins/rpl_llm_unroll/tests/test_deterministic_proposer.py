@@ -13,7 +13,7 @@ from rpl_optimize.interfaces.declared_change import LoopHints
 from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
 from rpl_optimize.interfaces.transformation import GuardVerdict, KernelSource, Screening
 from rpl_optimize.transform import apply_edits
-from rpl_transforms.resource_screen import ResourceScreen
+from rpl_transforms.resource_screen import ResourceScreen, ScreenOfSource
 from rpl_transforms.unroll import Unroll, kernel_evidence
 
 _TEXT = b"""__global__ void light(float* out, const float* in, int n) {
@@ -38,7 +38,7 @@ def _request(label: str = "latency_bound", attempts: tuple[Attempt, ...] = (), k
 
 
 def _screened(screen: object) -> DeterministicProposer:
-    return DeterministicProposer(Unroll(lambda source, architecture: screen))
+    return DeterministicProposer(Unroll(ScreenOfSource(lambda source, architecture: screen)))
 
 
 def _unscreened() -> DeterministicProposer:
@@ -59,7 +59,7 @@ def test_the_heaviest_kernels_deepest_loop_comes_first(label, first):
 
 def test_after_an_accepted_factor_the_others_of_its_loop_are_tried():
     request = _request(kernel="heavy")
-    unroll = Unroll(lambda source, architecture: "no compiler in this test")
+    unroll = Unroll(ScreenOfSource(lambda source, architecture: "no compiler in this test"))
     loop = "heavy-L7-pragma"
     (four,) = [one for one in unroll.propose(request.source) if one.id == f"{loop}4"]
     accepted = attrs.evolve(request.source, text=apply_edits(_TEXT, four.edits))
@@ -152,7 +152,9 @@ def test_the_user_hears_what_the_screen_refused_or_that_there_was_none():
 
 def test_candidates_are_compiled_for_the_instruction_set_and_not_for_the_name_of_the_device():
     asked: list[str | None] = []
-    unroll = Unroll(lambda source, architecture: asked.append(architecture) or "no compiler in this test")
+    unroll = Unroll(
+        ScreenOfSource(lambda source, architecture: asked.append(architecture) or "no compiler in this test")
+    )
     documents = {"profile": {"gpu": {"architecture": "gfx942-emu"}}}
     source = KernelSource("k.hip", _TEXT)
     (candidate, *_) = unroll.propose(source)
@@ -181,7 +183,7 @@ def test_the_screen_refuses_what_the_compiler_can_only_do_with_spills(gfx942):
         Path(__file__).parents[2] / "rpl_transforms" / "tests" / "sources" / "spills_when_unrolled.hip"
     ).read_bytes()
     source = KernelSource("k.hip", text)
-    unroll = Unroll(lambda source, architecture: ResourceScreen(gfx942, source.text))
+    unroll = Unroll(ScreenOfSource(lambda source, architecture: ResourceScreen(gfx942, source.text)))
     (candidate,) = [c for c in unroll.propose(source) if c.id == "wide-L12-pragma8"]
     screening = unroll.screen(source, candidate, {"profile": {"gpu": {"architecture": "gfx942"}}})
     refused = {guard.guard for guard in screening.verdicts if not guard.passed}

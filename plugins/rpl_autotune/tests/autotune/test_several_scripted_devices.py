@@ -100,6 +100,23 @@ class Machines(Workers):
         pass
 
 
+class Deserted(Machines):
+    """The only device leaves after three answers and is back when somebody has waited twice for it."""
+
+    waits_alone = 0
+
+    def places(self):
+        return () if self.told == 3 and self.waits_alone < 2 else super().places()
+
+    def wait(self, timeout_s):
+        if self.waiting:
+            return super().wait(timeout_s)
+        assert timeout_s > 0
+        self.waits_alone += 1
+        assert self.waits_alone < 3, "it waits while a device is there"
+        return ()
+
+
 class NoExecutor(Executor):
     name, summary = "scripted", "for tests"
 
@@ -215,8 +232,16 @@ def test_times_of_devices_that_come_and_go_are_those_of_one(tmp_path):
 
 
 def test_a_reference_that_fails_on_one_of_several_devices_ends_the_search(tmp_path):
-    with pytest.raises(ApplicationError, match=r"fails on gpu\d: scripted"):
+    with pytest.raises(ApplicationError, match=r"fails on gpu\d: (scripted|gpu1 has come)"):
         searched(Machines(1, 2, 8, {4: "failed"}), 1, tmp_path, exhaustive=False, default=4)
+
+
+def test_times_without_a_reference_are_not_mixed_with_those_of_a_device_that_comes_later(tmp_path):
+    machines = Machines(3, 2, SIZE, {4: "failed"}, steady=True)
+    machines.joins["gpu1"] = 3
+    with pytest.raises(ApplicationError, match="fails on gpu0: gpu1 has come, too"):
+        searched(machines, 3, tmp_path, exhaustive=True, default=4)
+    assert machines.told == 3
 
 
 def test_a_reference_that_fails_on_the_only_device_costs_only_itself(tmp_path):
@@ -260,3 +285,10 @@ def test_a_search_made_again_measures_only_what_may_come_out_differently(tmp_pat
             assert (time_ms is None) == (state != "ok")
             if state == "ok":
                 assert time_ms / machines.truth[index] in [pytest.approx(f) for f in machines.factor.values()]
+
+
+def test_where_no_device_is_left_one_is_waited_for(tmp_path):
+    machines = Deserted(1, 1, SIZE)
+    document = searched(machines, 1, tmp_path, exhaustive=True)
+    assert machines.waits_alone == 2
+    assert len(document.evaluations) == SIZE

@@ -152,6 +152,8 @@ _COSTS = {
     "sgpr_spills": "more scalar registers spilled",
 }
 _COUNTS = ("vgprs", "agprs", "sgprs")
+#: What a ``Difference`` of waves per SIMD is about.
+OCCUPANCY = "occupancy_waves_per_simd"
 
 
 @frozen
@@ -228,7 +230,7 @@ def _compare_occupancy(
             Difference(
                 Severity.REGRESSION if fell else Severity.INFORMATION,
                 symbol,
-                "occupancy_waves_per_simd",
+                OCCUPANCY,
                 str(old.waves_per_simd),
                 str(new.waves_per_simd),
                 f"occupancy {'fell' if fell else 'rose'} at {size} work-items per workgroup "

@@ -28,6 +28,7 @@ BANK_CONFLICT_RULE = Rule(
     explanation="Accesses to shared memory wait for banks that other lanes use.",
 )
 _MEMORY = frozenset(("memory_bandwidth_bound", "latency_bound"))
+_FEW_WAVES = frozenset(("latency_bound", "under_occupied", "memory_bandwidth_bound"))
 _FEW_INSTRUCTIONS = frozenset(("latency_bound",))
 
 
@@ -67,6 +68,14 @@ def launch_bounds_evidence(facts: KernelFacts) -> Evidence:
     return _evidence(
         facts, None if facts.scratch_bytes is None else float(facts.scratch_bytes > 0), "scratch_bytes"
     )
+
+
+def waves_evidence(facts: KernelFacts) -> Evidence:
+    """More waves help a kernel that waits or has too few of them, if registers are what limits them."""
+    limiter, bottleneck = facts.occupancy_limiter, facts.bottleneck
+    known = limiter is not None and bottleneck is not None
+    part = float(limiter == "vgpr" and bottleneck in _FEW_WAVES) if known else None
+    return _evidence(facts, part, "occupancy_limiter")
 
 
 def restrict_evidence(facts: KernelFacts) -> Evidence:

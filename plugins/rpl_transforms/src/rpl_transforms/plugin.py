@@ -24,14 +24,16 @@ def rpl_transformations(config: Mapping[str, Any]) -> tuple[Transformation, ...]
     from rpl_transforms.coarsening import Coarsening, WideElements
     from rpl_transforms.lds_padding import LdsPadding
     from rpl_transforms.nontemporal import NontemporalStores
-    from rpl_transforms.promises import Restrict, ThreadsPerBlock
+    from rpl_transforms.promises import Restrict, ThreadsPerBlock, WavesPerUnit
+    from rpl_transforms.resource_screen import ScreenOfSource
     from rpl_transforms.unroll import Unroll
     from rpl_transforms.vector_loads import VectorLoads
 
     distinct = config.get(_DISTINCT.name)
-    promises = (ThreadsPerBlock(), Restrict(kernels_of(distinct)))
+    screens = ScreenOfSource()
+    promises = (ThreadsPerBlock(), WavesPerUnit(screens), Restrict(kernels_of(distinct)))
     return (
-        Unroll(),
+        Unroll(screens),
         *promises,
         VectorLoads(),
         LdsPadding(),

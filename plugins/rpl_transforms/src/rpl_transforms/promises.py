@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,12 @@ from rpl_optimize.interfaces.transformation import (
     Evidence,
     GuardVerdict,
     KernelSource,
+    Screening,
     Transformation,
 )
-from rpl_transforms.evidence import KernelFacts, launch_bounds_evidence, restrict_evidence
+from rpl_optimize.transform import apply_edits
+from rpl_transforms.evidence import KernelFacts, launch_bounds_evidence, restrict_evidence, waves_evidence
+from rpl_transforms.resource_screen import ResourceScreen, ScreenOfSource
 from rpl_transforms.source_file import KernelNode, SourceFile, read_source_file
 from rpl_transforms.syntax import text_of, walk
 
@@ -84,17 +88,12 @@ class ThreadsPerBlock(KernelTransformation):
         head = text_of(kernel.function).partition("{")[0]
         if any(word in head for word in _BOUNDS):
             return
-        launches = launches_of(source.reading, kernel.name)
-        recorded = source.recorded_block
-        blocks = [] if isinstance(launches, str) else [one.block for one in launches]
-        known = [block for block in (recorded if block is None else block for block in blocks) if block]
-        guards = (_launched_here(file, launches), _sizes_known(launches, recorded))
-        if not all(guard.passed for guard in guards):
+        most, guards = _largest_launch(file, kernel, source)
+        if most is None:
             yield EditCandidate(
                 f"{kernel.name}-unknown", kernel.name, kernel.line, "bound the block", (), guards
             )
             return
-        most = max(math.prod(block) for block in known)
         if most >= MOST_THREADS:
             return
         assert kernel.plain_name is not None  # of every editable kernel
@@ -113,6 +112,18 @@ class ThreadsPerBlock(KernelTransformation):
 
     def evidence_of(self, facts: KernelFacts) -> Evidence:
         return launch_bounds_evidence(facts)
+
+
+def _largest_launch(
+    file: SourceFile, kernel: KernelNode, source: KernelSource
+) -> tuple[int | None, tuple[GuardVerdict, ...]]:
+    """Work-items of the largest launch, ``None`` where a guard refuses to tell."""
+    launches, recorded = launches_of(source.reading, kernel.name), source.recorded_block
+    guards = (_launched_here(file, launches), _sizes_known(launches, recorded))
+    if isinstance(launches, str) or not all(guard.passed for guard in guards):
+        return None, guards
+    blocks = (recorded if one.block is None else one.block for one in launches)
+    return max(math.prod(block) for block in blocks if block), guards
 
 
 def launches_of(reading: SourceReading | None, kernel: str) -> tuple[Launch, ...] | str:
@@ -154,6 +165,80 @@ def largest_block(file: SourceFile, kernel: str, reading: SourceReading | None) 
         return None
     known = [one.block for one in launches if one.block is not None]
     return tuple(max(sizes) for sizes in zip(*known, strict=True)) if len(known) == len(launches) else None
+
+
+# More waves at once: the second launch bound, which makes the compiler do with fewer registers.
+
+#: Waves that a SIMD of CDNA holds at most, by its slots (CDNA3 ISA, "Waves per SIMD"). One is always there.
+_MOST_WAVES = 8
+#: Each further wave costs more registers than the one before (chosen).
+_MOST_NUMBERS = 3
+#: A bound by one number, which can get a second one.
+_OWN_BOUND = re.compile(r"__launch_bounds__\s*\(\s*([0-9]+)\s*\)")
+
+
+class WavesPerUnit(KernelTransformation):
+    """Registers that are saved let more waves run, which hides latency; values that don't fit are spilled.
+
+    The compiler decides how: the bound changes no result. Where it says how many waves fit already, the next
+    numbers are offered, and screening passes those by which more really fit; what they cost in spills is for
+    the measurement to weigh.
+    """
+
+    name = "waves-per-eu"
+    summary = "Have the compiler use so few registers that more waves run at once (second launch bound)."
+
+    def __init__(self, screens: ScreenOfSource | None = None) -> None:
+        self._screens = screens or ScreenOfSource()
+
+    def of_kernel(
+        self, file: SourceFile, kernel: KernelNode, source: KernelSource
+    ) -> Iterator[EditCandidate]:
+        head = text_of(kernel.function).partition("{")[0]
+        own = _OWN_BOUND.search(head)
+        if "amdgpu_waves_per_eu" in head or (own is None and any(word in head for word in _BOUNDS)):
+            return
+        guards: tuple[GuardVerdict, ...] = ()
+        threads: int | None
+        if own is not None:
+            before = len(head[: own.start()].encode())
+            begin = kernel.function.start_byte + before
+            threads, end = int(own[1]), begin + len(own[0])
+            if source.text[begin:end] != own[0].encode():
+                return
+        else:
+            assert kernel.plain_name is not None  # of every editable kernel
+            begin = end = kernel.plain_name.start_byte
+            threads, guards = _largest_launch(file, kernel, source)
+        if threads is None or not 0 < threads <= MOST_THREADS:
+            return
+        space = " " if own is None else ""
+        screen = None if source.reading is None else self._screens.of(source, {})
+        now = screen.waves(kernel.name) if isinstance(screen, ResourceScreen) else None
+        for waves in range(1 + (now or 1), _MOST_WAVES + 1)[:_MOST_NUMBERS]:
+            yield EditCandidate(
+                id=f"{kernel.name}-{waves}",
+                kernel=kernel.name,
+                line=kernel.line,
+                summary=f"have {waves} waves of {kernel.name} fit a SIMD",
+                edits=(Edit(begin, end, f"__launch_bounds__({threads}, {waves}){space}".encode()),),
+                guards=guards,
+                workgroup_limit=threads if own is None and threads < MOST_THREADS else None,
+                declares=(LaunchBounds(threads, waves),),
+                alternatives=f"waves of {kernel.name}",
+            )
+
+    def evidence_of(self, facts: KernelFacts) -> Evidence:
+        return waves_evidence(facts)
+
+    def screen(
+        self, source: KernelSource, candidate: EditCandidate, documents: Mapping[str, Any]
+    ) -> Screening:
+        """Compiled on its own: a number of waves that were there before costs no trial."""
+        screen = self._screens.of(source, documents)
+        if isinstance(screen, str):
+            return Screening(unavailable=screen)
+        return screen.screen(apply_edits(source.text, candidate.edits), for_waves=True)
 
 
 # ``__restrict__`` on pointer parameters that lead to different memory: by proof, or because the user says so.

@@ -7,14 +7,17 @@ build where they are known, while the build that is measured is guarded again.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 
-from rpl_codeobject.comparing import compare_code_objects
+from rpl_codeobject.comparing import OCCUPANCY, AbiDiff, Severity, compare_code_objects
 from rpl_codeobject.disassembly import IsaVerdict, compare_instructions, disassemble
 from rpl_codeobject.kernel_code import CodeObject
+from rpl_codeobject.kernel_names import is_instance
+from rpl_codeobject.occupancy import LaunchAssumption, compiled_occupancy
 from rpl_codeobject.reading.read import code_objects_from
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.model.device import Architecture
@@ -38,8 +41,24 @@ class ResourceScreen:
         self._compiler, self._baseline = _working_compiler(compiler, baseline)
         self._architecture = architecture
 
-    def screen(self, candidate: bytes) -> Screening:
-        """Compile ``candidate`` and compare all kernels with the baseline's."""
+    def waves(self, kernel: str) -> int | None:
+        """How many waves of ``kernel`` fit a SIMD as the source stands: the fewest of its instances."""
+        if isinstance(self._baseline, NotCompiled):
+            return None
+        built = self._baseline
+        launches = [
+            LaunchAssumption().of(one, built.architecture)
+            for one in built.kernels
+            if is_instance(one.symbol, kernel)
+        ]
+        counts = [compiled_occupancy(one, self._architecture).waves_per_simd for one in launches]
+        return min((count for count in counts if count is not None), default=None)
+
+    def screen(self, candidate: bytes, *, for_waves: bool = False) -> Screening:
+        """Compile ``candidate`` and compare all kernels with the baseline's.
+
+        It has to change a loop of the machine code, or, ``for_waves``, to let more waves run at once.
+        """
         if isinstance(self._baseline, NotCompiled):
             return Screening(unavailable=f"the source does not compile on its own: {self._baseline.reason}")
         built = self._compiler.compile(candidate)
@@ -50,7 +69,12 @@ class ResourceScreen:
             GuardVerdict("compiles", True, f"compiles for {built.architecture}"),
             *binary_guards(diff),
         ]
-        return Screening((*verdicts, _loop_changed(self._baseline, built)))
+        changed = _more_waves(diff) if for_waves else _loop_changed(self._baseline, built)
+        return Screening((*verdicts, changed))
+
+
+#: Makes what one source's candidates are screened with, or says why there is nothing.
+ScreenMaker = Callable[[KernelSource, "str | None"], "ResourceScreen | str"]
 
 
 def screen_for(source: KernelSource, architecture: str | None) -> ResourceScreen | str:
@@ -74,6 +98,38 @@ def _working_compiler(compiler: Compiles, baseline: bytes) -> tuple[Compiles, Co
         if not isinstance(second, NotCompiled):
             return bare, second
     return compiler, built
+
+
+class ScreenOfSource:
+    """The screen of the source that was asked about last: its baseline is compiled once."""
+
+    def __init__(self, make: ScreenMaker = screen_for) -> None:
+        self._make = make
+        self._last: tuple[tuple[str, bytes, str | None], ResourceScreen | str] | None = None
+
+    def of(self, source: KernelSource, documents: Mapping[str, Any]) -> ResourceScreen | str:
+        """The screen, or why there is none."""
+        known = source.architecture
+        # Documents name the device: an emulated one has another name than what programs are compiled for.
+        target = _architecture(documents) if known is None else known.name
+        subject = (source.path, source.text, target)
+        if self._last is None or self._last[0] != subject:
+            self._last = (subject, self._make(source, target))
+        return self._last[1]
+
+
+def _architecture(documents: Mapping[str, Any]) -> str | None:
+    """The device's architecture as ``profile.json`` names it."""
+    profile = documents.get("profile")
+    gpu = profile.get("gpu") if isinstance(profile, Mapping) else None
+    name = gpu.get("architecture") if isinstance(gpu, Mapping) else None
+    return name if isinstance(name, str) else None
+
+
+def _more_waves(diff: AbiDiff) -> GuardVerdict:
+    rose = [d for d in diff.of(Severity.INFORMATION) if d.what == OCCUPANCY]
+    told = "; ".join(f"{d.kernel}: {d.before} -> {d.after} waves per SIMD, {d.reason}" for d in rose)
+    return GuardVerdict("more-waves", bool(rose), told or "no more waves fit a SIMD by it")
 
 
 def _loop_changed(before: CodeObject, after: CodeObject) -> GuardVerdict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -24,7 +24,7 @@ from rpl_optimize.transform import apply_edits
 from rpl_transforms.controls import controls_of
 from rpl_transforms.evidence import hot_lines
 from rpl_transforms.loops import Policy, SourceLoop, accepted_hint, find_loops
-from rpl_transforms.resource_screen import ResourceScreen, screen_for
+from rpl_transforms.resource_screen import ScreenOfSource
 from rpl_transforms.source_file import SourceFile, read_source_file
 
 # What a run's documents say for unrolling: weight and label of kernels, hot lines, device; and the order.
@@ -127,13 +127,6 @@ def line_latency(documents: Mapping[str, Any], kernel: str, path: str) -> dict[i
     return latencies
 
 
-def architecture(documents: Mapping[str, Any]) -> str | None:
-    """The device's architecture as ``profile.json`` names it."""
-    profile = documents.get("profile")
-    gpu = profile.get("gpu") if isinstance(profile, Mapping) else None
-    return _text(gpu.get("architecture")) if isinstance(gpu, Mapping) else None
-
-
 def _entries(documents: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     document = documents.get(name)
     kernels = document.get("kernels") if isinstance(document, Mapping) else None
@@ -153,8 +146,6 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-#: Makes what one source's candidates are screened with, or says why there is nothing.
-ScreenMaker = Callable[["KernelSource", "str | None"], "ResourceScreen | str"]
 SMALLEST_FACTOR, LARGEST_FACTOR = 2, 8
 _USUAL_FACTORS = (2, 4, 8)
 
@@ -171,10 +162,8 @@ class Unroll(Transformation):
     summary = "Have the compiler unroll one innermost loop of a kernel by 2 to 8."
     suffixes = (".cu", ".hip", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".cuh")
 
-    def __init__(self, make_screen: ScreenMaker = screen_for) -> None:
-        self._make_screen = make_screen
-        #: Of the last source: its baseline is compiled once for all of its candidates.
-        self._screen: tuple[tuple[str, bytes, str | None], ResourceScreen | str] | None = None
+    def __init__(self, screens: ScreenOfSource | None = None) -> None:
+        self._screens = screens or ScreenOfSource()
 
     def propose(self, source: KernelSource) -> tuple[EditCandidate, ...]:
         file = read_source_file(source.text)
@@ -195,13 +184,7 @@ class Unroll(Transformation):
         self, source: KernelSource, candidate: EditCandidate, documents: Mapping[str, Any]
     ) -> Screening:
         """Compiled on its own: what the build would refuse costs no trial."""
-        known = source.architecture
-        # Documents name the device: an emulated one has another name than what programs are compiled for.
-        target = architecture(documents) if known is None else known.name
-        subject = (source.path, source.text, target)
-        if self._screen is None or self._screen[0] != subject:
-            self._screen = (subject, self._make_screen(source, target))
-        screen = self._screen[1]
+        screen = self._screens.of(source, documents)
         if isinstance(screen, str):
             return Screening(unavailable=screen)
         return screen.screen(apply_edits(source.text, candidate.edits))

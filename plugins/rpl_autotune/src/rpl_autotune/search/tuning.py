@@ -147,6 +147,10 @@ class Devices:
         """``reference_ms`` is the reference configuration's time there, ``None`` where that failed."""
         self._references[device] = reference_ms
 
+    def without_reference(self) -> str | None:
+        """A device on which the reference configuration failed."""
+        return next((name for name, reference in self._references.items() if reference is None), None)
+
     @property
     def standard(self) -> str | None:
         return next(iter(self._references), None)
@@ -172,6 +176,14 @@ class Devices:
             )
             for name, reference in self._references.items()
         )
+
+
+def _no_comparison(device: str, reason: str | None) -> ApplicationError:
+    return ApplicationError(
+        f"the reference configuration fails on {device}: {reason}",
+        cause="times of several devices can be compared only by a configuration that runs on each",
+        next_step="name one that runs with --default, or use one device",
+    )
 
 
 #: How often a search looks at its time and at new devices while nothing comes, seconds.
@@ -214,8 +226,8 @@ class Tuning:
             end = self._fill(workers)
             if end is not None and not self._pending and not self._held:
                 return end
-            if not self._pending:
-                continue
+            if not self._pending and workers.places():
+                continue  # the cache had it; where no worker is left, one is waited for
             for outcome in workers.wait(_LOOK_S):
                 self._take(workers, outcome)
             self._calibrate(workers)
@@ -309,6 +321,8 @@ class Tuning:
         self.devices.several = self.devices.several or len({*present, *self._calibrating}) > 1
         if not self.devices.several:
             return
+        if (failed := self.devices.without_reference()) is not None:  # which was alone then
+            raise _no_comparison(failed, f"{present[-1]} has come, too")
         for device in present:
             if not self.devices.is_known(device) and device not in self._calibrating:
                 self._calibrating[device] = 0
@@ -414,11 +428,7 @@ class Tuning:
     def _learn(self, asked: _Asked, reading: Reading, device: str) -> None:
         ok = reading.state == "ok" and asked.index == self.request.space.default
         if self.devices.several and not ok:
-            raise ApplicationError(
-                f"the reference configuration fails on {device}: {reading.reason}",
-                cause="times of several devices can be compared only by a configuration that runs on each",
-                next_step="name one that runs with --default, or use one device",
-            )
+            raise _no_comparison(device, reading.reason)
         self.devices.learn(device, median(reading.times_ms) if ok else None)
 
     def _release(self, device: str) -> None:

@@ -38,7 +38,7 @@ class LoopHints(DeclaredChange):
 
 @frozen
 class LaunchBounds(DeclaredChange):
-    """The kernel's launch bounds become ``threads``, and ``blocks`` where that is given."""
+    """Launch bounds become ``threads``, and ``blocks`` (HIP: waves per SIMD) where that is given."""
 
     threads: int
     blocks: int | None = None

@@ -20,7 +20,11 @@ from rpl_optimize.source_meaning.syntax_dump import Node
 
 #: Attributes that a body may get: shared memory, alignment of a variable, and hints.
 _OF_BODIES = frozenset(("CUDASharedAttr", "AlignedAttr", "LoopHintAttr", "CUDADeviceAttr", "CUDAHostAttr"))
-_OF_LAUNCHES = frozenset(("AMDGPUFlatWorkGroupSizeAttr", "CUDALaunchBoundsAttr", "AMDGPUWavesPerEUAttr"))
+#: What launch bounds are to clang: one number gives the first, a second one the other.
+_OF_BLOCKS, _OF_WAVES = (
+    frozenset(("AMDGPUFlatWorkGroupSizeAttr", "CUDALaunchBoundsAttr")),
+    "AMDGPUWavesPerEUAttr",
+)
 _NAMES_OF_TYPES = frozenset(("VarDecl", "ParmVarDecl", "FieldDecl", "TypedefDecl", "TypeAliasDecl"))
 _WORDS = ("storageClass", "inline", "constexpr", "virtual", "pure", "explicitlyDeleted", "variadic")
 
@@ -75,15 +79,18 @@ def _result(function: Node) -> tuple[str, str]:
 
 
 def _attributes(before: Node, after: Node, declared: Sequence[DeclaredChange]) -> Iterator[Difference]:
-    bounds = any(isinstance(change, LaunchBounds) for change in declared)
-    skipped = _OF_LAUNCHES if bounds else frozenset()
+    bounds = [change for change in declared if isinstance(change, LaunchBounds)]
+    skipped = _OF_BLOCKS if bounds else frozenset()
+    if any(change.blocks is not None for change in bounds):
+        skipped |= {_OF_WAVES}
     old, new = (Counter(_heads(node, skipped)) for node in (before, after))
     if old != new:
         changed = sorted(name for name, _ in ((old - new) + (new - old)))
         yield Difference("attributes", f"attributes of the declaration differ: {', '.join(changed)}")
-    for change in declared:
-        if isinstance(change, LaunchBounds) and not _has_bounds(after, change):
-            yield Difference("declared", f"the compiler sees no launch bounds of {change.threads}")
+    for change in bounds:
+        if not _has_bounds(after, change):
+            second = "" if change.blocks is None else f" and {change.blocks} waves"
+            yield Difference("declared", f"the compiler sees no launch bounds of {change.threads}{second}")
 
 
 def _heads(function: Node, skipped: frozenset[str]) -> Iterator[tuple[str, str]]:
@@ -94,10 +101,10 @@ def _heads(function: Node, skipped: frozenset[str]) -> Iterator[tuple[str, str]]
 
 
 def _has_bounds(function: Node, change: LaunchBounds) -> bool:
-    for node in function.get("inner", ()):
-        if node.get("kind") in _OF_LAUNCHES and str(change.threads) in _values(node):
-            return True
-    return False
+    nodes = [node for node in function.get("inner", ()) if node.get("kind") in _OF_BLOCKS | {_OF_WAVES}]
+    threads = any(str(change.threads) in _values(node) for node in nodes if node["kind"] in _OF_BLOCKS)
+    waves = any(str(change.blocks) in _values(node) for node in nodes if node["kind"] == _OF_WAVES)
+    return threads and (change.blocks is None or waves)
 
 
 def _values(node: Node) -> set[str]:

@@ -8,7 +8,8 @@
 #else
 #define __global__ __attribute__((global))
 // As HIP does it: clang's own launch_bounds attribute is for CUDA only.
-#define __launch_bounds__(threads, ...) __attribute__((amdgpu_flat_work_group_size(1, threads)))
+#define __launch_bounds__(threads, ...) \
+  __attribute__((amdgpu_flat_work_group_size(1, threads))) __VA_OPT__(__attribute__((amdgpu_waves_per_eu(__VA_ARGS__))))
 #endif
 #define __device__ __attribute__((device))
 #define __host__ __attribute__((host))
