@@ -41,7 +41,7 @@ extern "C" u64 corpus_exchange(u32 value, int lane, u32* got) {
 extern "C" void corpus_run(void (*f)(const In*, Out*, int), const In* in, Out* out, int n, int groups, int size) {
   kernel = f, input = in, output = out, items = n, block = size;
   fibers.resize(size_t(size));
-  for (Fiber& f_ : fibers) f_.stack.resize(32768);
+  for (Fiber& f_ : fibers) f_.stack.resize(65536);
   for (group = 0; group < groups; ++group) {
     for (int k = 0; k < size; ++k) {
       Fiber& fiber = fibers[size_t(k)];
