@@ -163,7 +163,7 @@ def shows_colours() -> bool:
 
 #: What stands out on a terminal: numbers of the verdict with what they head, titles and headings, commands.
 _EMPHASIS = (
-    (re.compile(r"^(\d+\. )([^:.`]+(?::|\.(?= |$)))", re.M), r"\1\x1b[1m\2\x1b[0m"),
+    (re.compile(r"^(\d+\. )([^:.`\n]+(?::|\.(?= |$)))", re.M), r"\1\x1b[1m\2\x1b[0m"),
     (re.compile(r"^(   )(Run: )(.*)$", re.M), r"\1\2\x1b[36m\3\x1b[0m"),
     (re.compile(r"\b(Why: |Next: |Spent on: )"), r"\x1b[1m\1\x1b[0m"),
     (re.compile(r"^(Synthetic: .*|Modelled: .*|REGRESSION\b.*)$", re.M), r"\x1b[1;31m\1\x1b[0m"),

@@ -232,14 +232,14 @@ def test_times_of_devices_that_come_and_go_are_those_of_one(tmp_path):
 
 
 def test_a_reference_that_fails_on_one_of_several_devices_ends_the_search(tmp_path):
-    with pytest.raises(ApplicationError, match=r"fails on gpu\d: (scripted|gpu1 has come)"):
+    with pytest.raises(ApplicationError, match=r"fails on gpu\d: (scripted|now gpu1 joins it)"):
         searched(Machines(1, 2, 8, {4: "failed"}), 1, tmp_path, exhaustive=False, default=4)
 
 
 def test_times_without_a_reference_are_not_mixed_with_those_of_a_device_that_comes_later(tmp_path):
     machines = Machines(3, 2, SIZE, {4: "failed"}, steady=True)
     machines.joins["gpu1"] = 3
-    with pytest.raises(ApplicationError, match="fails on gpu0: gpu1 has come, too"):
+    with pytest.raises(ApplicationError, match="fails on gpu0: now gpu1 joins it"):
         searched(machines, 3, tmp_path, exhaustive=True, default=4)
     assert machines.told == 3
 

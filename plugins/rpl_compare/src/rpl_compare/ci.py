@@ -171,8 +171,7 @@ def github_summary(result: Result) -> str:
 
 def _markdown(text: str) -> str:
     """No element, no cell, no link, no emphasis: what Markdown reads becomes a character reference."""
-    safe = html.escape(text, quote=True)
-    return "".join(f"&#{ord(sign)};" if sign in "|`*_[]~\\@#:" else sign for sign in safe)
+    return "".join(f"&#{ord(sign)};" if sign in "|`*_[]~\\@#:" else html.escape(sign) for sign in text)
 
 
 def append_summary(result: Result) -> Path | None:

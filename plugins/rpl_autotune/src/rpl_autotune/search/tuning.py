@@ -322,7 +322,7 @@ class Tuning:
         if not self.devices.several:
             return
         if (failed := self.devices.without_reference()) is not None:  # which was alone then
-            raise _no_comparison(failed, f"{present[-1]} has come, too")
+            raise _no_comparison(failed, f"now {present[-1]} joins it")
         for device in present:
             if not self.devices.is_known(device) and device not in self._calibrating:
                 self._calibrating[device] = 0

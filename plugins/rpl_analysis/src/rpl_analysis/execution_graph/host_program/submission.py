@@ -225,7 +225,7 @@ def order_lanes(
 ) -> LaneOrder:
     """Order the nodes of every lane, numbered below ``lanes``; nodes ascend by begin.
 
-    A node of unknown submission follows its predecessor in time.
+    A node of unknown submission follows those of its lane that began before it.
     """
     if lanes > 1:
         narrow = lane.astype(np.uint16) if lanes < _UINT16_VALUES else lane
@@ -235,9 +235,10 @@ def order_lanes(
         node = np.arange(lane.size)
     place = submissions.place
     if int(place.min(initial=0)) < 0:
-        filled = running_max(place[node] + 1, lane[node].astype(np.int64))
-        place = np.empty_like(filled)
-        place[node] = filled - 1
+        ordered = place[node]
+        latest = running_max(ordered + 1, lane[node].astype(np.int64)) - 1
+        place = np.empty_like(ordered)
+        place[node] = np.where(ordered < 0, latest, ordered)
     order = LaneOrder(
         node=node,
         in_start_order=node,

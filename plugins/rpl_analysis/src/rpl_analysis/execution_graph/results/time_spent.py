@@ -284,9 +284,11 @@ def idle_intervals(
     node = ender if rows is None else rows[ender]
     since, until = busy_until[ender - 1], begin_ns[ender]
     submitted = _submitted(since, until, node, releases)
+    behind = _behind_unrecorded(submitted, until, node, releases)
+    late = until - np.where(releases.held[node], 0, behind)
     gaps, nothing = np.arange(ender.size), np.zeros(ender.size, np.int64)
     # A thread is in one outermost call at a time: what it was in is the sum of what began and ended.
-    gap, time, change = [gaps, gaps], [since, submitted], [nothing, nothing]
+    gap, time, change = [gaps, gaps, gaps], [since, submitted, late], [nothing, nothing, nothing]
     for piece in () if releases.host is None else releases.host.pieces(node, since, until):
         for blocked, of, start, stop in _blocked(piece, since, submitted):
             own = np.full(of.size, blocked - _HOST)
@@ -299,7 +301,8 @@ def idle_intervals(
     end = np.where(last, until[place], np.append(at[1:], 0))
     queued = np.where(releases.submitted_ns[node] >= 0, _LAUNCH, _UNATTRIBUTED)
     queued[releases.held[node]] = _SYNC
-    cause = np.where(at < submitted[place], of_host, queued[place])
+    of_work = np.where(at < late[place], queued[place], _UNATTRIBUTED)
+    cause = np.where(at < submitted[place], of_host, of_work)
     some = end > at
     at, end, place, cause = at[some], end[some], place[some], cause[some]
     opens = np.flatnonzero((np.diff(place, prepend=-1) != 0) | (np.diff(cause, prepend=-1) != 0))
