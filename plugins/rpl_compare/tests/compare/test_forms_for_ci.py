@@ -153,7 +153,7 @@ def test_annotations_name_the_answer_and_at_most_nine_items() -> None:
 def test_the_summary_is_a_table_of_which_no_name_is_markup() -> None:
     for result in _results():
         lines = github_summary(result).splitlines()
-        assert html.unescape(html.unescape(lines[0])) == f"### rpl compare: {result.answer}"
+        assert html.unescape(lines[0]) == f"### rpl compare: {result.answer}"
         assert any("SYNTHETIC" in line for line in lines) is (result.origin is not None)
         listed = [line for line in lines if line.startswith("- ")]
         assert [html.unescape(line[2:]) for line in listed] == list(result.reasons[:8])
