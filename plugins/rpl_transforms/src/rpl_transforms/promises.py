@@ -180,7 +180,7 @@ _OWN_BOUND = re.compile(r"__launch_bounds__\s*\(\s*([0-9]+)\s*\)")
 class WavesPerUnit(KernelTransformation):
     """Registers that are saved let more waves run, which hides latency; values that don't fit are spilled.
 
-    The compiler decides how: the bound changes no result. Where it says how many waves fit already, the next
+    The compiler decides how: the bound changes no result. It says how many waves fit already; the next
     numbers are offered, and screening passes those by which more really fit; what they cost in spills is for
     the measurement to weigh.
     """
@@ -214,8 +214,10 @@ class WavesPerUnit(KernelTransformation):
             return
         space = " " if own is None else ""
         screen = None if source.reading is None else self._screens.of(source, {})
-        now = screen.waves(kernel.name) if isinstance(screen, ResourceScreen) else None
-        for waves in range(1 + (now or 1), _MOST_WAVES + 1)[:_MOST_NUMBERS]:
+        fitting = screen.waves(kernel.name) if isinstance(screen, ResourceScreen) else None
+        if fitting is None:
+            return  # nobody says how many there are
+        for waves in range(fitting + 1, _MOST_WAVES + 1)[:_MOST_NUMBERS]:
             yield EditCandidate(
                 id=f"{kernel.name}-{waves}",
                 kernel=kernel.name,
