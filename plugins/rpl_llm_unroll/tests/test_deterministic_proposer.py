@@ -106,7 +106,7 @@ def test_a_named_kernel_limits_the_proposals():
 
 def test_a_candidate_that_the_screen_refuses_is_not_proposed():
     class NoFactorEight:
-        def screen(self, candidate: bytes) -> Screening:
+        def screen(self, candidate: bytes, *, for_waves: bool) -> Screening:
             return Screening((GuardVerdict("binary-spills", b"unroll 8" not in candidate, "spills"),))
 
     assert _screened(NoFactorEight()).propose(_request()).id == "heavy-L7-pragma4"
@@ -132,7 +132,7 @@ __global__ void plain(float* out) { out[0] = 1; }
 
 def test_the_user_hears_what_the_screen_refused_or_that_there_was_none():
     class Nothing:
-        def screen(self, candidate: bytes) -> Screening:
+        def screen(self, candidate: bytes, *, for_waves: bool) -> Screening:
             return Screening((GuardVerdict("binary-spills", False, "spills 4"),))
 
     notes: list[str] = []
@@ -167,7 +167,7 @@ def test_what_was_tried_is_not_compiled_again():
     compiled: list[bytes] = []
 
     class Counting:
-        def screen(self, candidate: bytes) -> Screening:
+        def screen(self, candidate: bytes, *, for_waves: bool) -> Screening:
             compiled.append(candidate)
             return Screening(())
 

@@ -199,9 +199,7 @@ def _tell_plan(
     follow = [one.name for one in constants if one.changes_launches]
     launches = f"; launches follow {', '.join(follow)}" if follow else ""
     request.note(f"tune: {kernel}: {', '.join(levels)}{launches}")
-    cost = (
-        "" if request.usual_run_s is None else f", some {request.usual_run_s * runs * budget:.3g} s of runs"
-    )
+    cost = request.told_cost(runs * budget)
     finalists = counted(request.plugin_options[TUNE_FINALISTS], "finalist is", "finalists are")
     request.note(
         f"tune: {counted(len(space), 'configuration')}; at most {budget} are built, checked and run "

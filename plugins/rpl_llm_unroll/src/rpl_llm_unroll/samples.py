@@ -156,7 +156,7 @@ def _best(
 
 
 def _tell_plan(request: ProposalRequest, most: int) -> None:
-    cost = "" if request.usual_run_s is None else f", some {request.usual_run_s * RUNS * most:.3g} s of runs"
+    cost = request.told_cost(RUNS * most)
     request.note(
         f"llm: up to {counted(most, 'kernel')} for this candidate, each built, checked and run "
         f"{counted(RUNS, 'time')}{cost}; the fastest is measured"

@@ -20,7 +20,6 @@ from rpl_optimize.interfaces.transformation import (
     Screening,
     Transformation,
 )
-from rpl_optimize.transform import apply_edits
 from rpl_transforms.evidence import KernelFacts, launch_bounds_evidence, restrict_evidence, waves_evidence
 from rpl_transforms.resource_screen import ResourceScreen, ScreenOfSource
 from rpl_transforms.source_file import KernelNode, SourceFile, read_source_file
@@ -237,10 +236,7 @@ class WavesPerUnit(KernelTransformation):
         self, source: KernelSource, candidate: EditCandidate, documents: Mapping[str, Any]
     ) -> Screening:
         """Compiled on its own: a number of waves that were there before costs no trial."""
-        screen = self._screens.of(source, documents)
-        if isinstance(screen, str):
-            return Screening(unavailable=screen)
-        return screen.screen(apply_edits(source.text, candidate.edits), for_waves=True)
+        return self._screens.screen(source, candidate, documents, for_waves=True)
 
 
 # ``__restrict__`` on pointer parameters that lead to different memory: by proof, or because the user says so.

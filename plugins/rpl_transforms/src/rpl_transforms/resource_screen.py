@@ -25,9 +25,10 @@ from rpl_core.values import frozen
 from rpl_optimize.build.build_run import build_environment
 from rpl_optimize.build.systems import CLANG, first_installed
 from rpl_optimize.interfaces.source_reading import SourceReading
-from rpl_optimize.interfaces.transformation import GuardVerdict, KernelSource, Screening
+from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict, KernelSource, Screening
 from rpl_optimize.isolation.sandbox import Reach, run_confined
 from rpl_optimize.loop.binary_stage import binary_guards
+from rpl_optimize.transform import apply_edits
 
 #: Without ROCm's headers and device library, for sources that need neither.
 _BARE = ("-nogpuinc", "-nogpulib")
@@ -106,6 +107,20 @@ class ScreenOfSource:
     def __init__(self, make: ScreenMaker = screen_for) -> None:
         self._make = make
         self._last: tuple[tuple[str, bytes, str | None], ResourceScreen | str] | None = None
+
+    def screen(
+        self,
+        source: KernelSource,
+        candidate: EditCandidate,
+        documents: Mapping[str, Any],
+        *,
+        for_waves: bool = False,
+    ) -> Screening:
+        """``ResourceScreen.screen`` of the edited source, or why nothing could be compiled."""
+        screen = self.of(source, documents)
+        if isinstance(screen, str):
+            return Screening(unavailable=screen)
+        return screen.screen(apply_edits(source.text, candidate.edits), for_waves=for_waves)
 
     def of(self, source: KernelSource, documents: Mapping[str, Any]) -> ResourceScreen | str:
         """The screen, or why there is none."""

@@ -20,7 +20,6 @@ from rpl_optimize.interfaces.transformation import (
     Screening,
     Transformation,
 )
-from rpl_optimize.transform import apply_edits
 from rpl_transforms.controls import controls_of
 from rpl_transforms.evidence import hot_lines
 from rpl_transforms.loops import Policy, SourceLoop, accepted_hint, find_loops
@@ -184,10 +183,7 @@ class Unroll(Transformation):
         self, source: KernelSource, candidate: EditCandidate, documents: Mapping[str, Any]
     ) -> Screening:
         """Compiled on its own: what the build would refuse costs no trial."""
-        screen = self._screens.of(source, documents)
-        if isinstance(screen, str):
-            return Screening(unavailable=screen)
-        return screen.screen(apply_edits(source.text, candidate.edits))
+        return self._screens.screen(source, candidate, documents)
 
 
 def factors_for(runs: int | None) -> tuple[int, ...]:

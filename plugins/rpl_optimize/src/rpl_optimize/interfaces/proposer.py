@@ -108,6 +108,10 @@ class ProposalRequest:
     try_out: Callable[[EditCandidate, int], TriedOut] | None = attrs.field(default=None, eq=False, repr=False)
     usual_run_s: float | None = None
 
+    def told_cost(self, runs: int) -> str:
+        """What ``runs`` of the program take, as words behind a plan; empty where nobody knows."""
+        return "" if self.usual_run_s is None else f", some {self.usual_run_s * runs:.3g} s of runs"
+
 
 class Proposer(ABC):
     """Orders or invents candidates for one kernel.

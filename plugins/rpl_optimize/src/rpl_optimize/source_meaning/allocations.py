@@ -17,7 +17,14 @@ import re
 import attrs
 
 from rpl_optimize.source_meaning.effects import Effects, Followed
-from rpl_optimize.source_meaning.functions import FUNCTIONS, children, events_of, type_name
+from rpl_optimize.source_meaning.functions import (
+    FUNCTIONS,
+    body_of,
+    children,
+    events_of,
+    type_name,
+    without_parentheses,
+)
 from rpl_optimize.source_meaning.launches import launch_nodes
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Unit
@@ -112,7 +119,7 @@ def _require_no_other_pointers(unit: Unit, function: Node, seen: set[str]) -> No
 
 def _variables(place: Node) -> list[str]:
     """The variables that an expression may name; of another place an empty name."""
-    place = _without_parentheses(place)
+    place = without_parentheses(place)
     if place.get("kind") == "ConditionalOperator":
         return [one for part in children(place)[1:] for one in _variables(part)]
     return [str(place.get("referencedDecl", {}).get("id", "")) if place.get("kind") == "DeclRefExpr" else ""]
@@ -128,7 +135,7 @@ def _is_own_value(node: Node, parents: Parents) -> bool:
     kinds = {"ParenExpr", "ConditionalOperator"}
     outer = next((one for one in reversed(parents) if one.get("kind") not in kinds), {})
     sign = outer.get("opcode")
-    changed = sign in {"=", "+=", "-="} and _without_parentheses(children(outer)[0]) is node
+    changed = sign in {"=", "+=", "-="} and without_parentheses(children(outer)[0]) is node
     return outer.get("castKind") == "LValueToRValue" or changed or sign in {"++", "--"}
 
 
@@ -152,17 +159,7 @@ def _require_called(unit: Unit, call: Node, seen: set[str]) -> None:
 
 def _defined(unit: Unit, identity: str) -> Node | None:
     known = (unit.dump.function(one) for one in unit.dump.redeclarations(identity))
-    return next((one for one in known if one is not None and _body(one) is not None), None)
-
-
-def _body(function: Node) -> Node | None:
-    return next((one for one in children(function) if one.get("kind") == "CompoundStmt"), None)
-
-
-def _without_parentheses(node: Node) -> Node:
-    while node.get("kind") == "ParenExpr":
-        (node,) = children(node)
-    return node
+    return next((one for one in known if one is not None and body_of(one) is not None), None)
 
 
 # The launches.
@@ -192,7 +189,7 @@ def _root(pointer: Node) -> str:
         if len(sides) == 1:
             return _root(sides[0])
     if node.get("kind") == "UnaryOperator" and node.get("opcode") == "&":
-        target = _without_parentheses(children(node)[0])
+        target = without_parentheses(children(node)[0])
         if target.get("kind") == "ArraySubscriptExpr":
             return _root(next(one for one in children(target) if "*" in type_name(one)))
     if node.get("kind") != "DeclRefExpr" or node["referencedDecl"].get("kind") != "VarDecl":
@@ -260,7 +257,7 @@ class _Variables:
             return True
         if outer.get("opcode") == "=":
             target, value = children(outer)
-            return _without_parentheses(target) is node and _is_null(value)
+            return without_parentheses(target) is node and _is_null(value)
         if outer.get("kind") == "CallExpr":
             return self._swaps(outer)
         if outer.get("opcode") != "&":
@@ -291,7 +288,7 @@ class _Variables:
             declared = (self.unit.dump.function(one) for one in self.unit.dump.redeclarations(identity))
             names = {one.get("mangledName") for one in declared if one is not None}
             return bool(names) and names <= _ALLOCATIONS
-        statements = children(_body(defined) or {})
+        statements = children(body_of(defined) or {})
         if len(statements) != 1 or statements[0].get("kind") != "ReturnStmt":
             return False
         call = plain(children(statements[0])[0]) if children(statements[0]) else {}

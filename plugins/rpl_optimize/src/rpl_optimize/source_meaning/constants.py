@@ -31,7 +31,14 @@ from rpl_optimize.interfaces.declared_change import TUNED_CONSTANTS, TunedConsta
 from rpl_optimize.interfaces.source_reading import Constant
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.source_meaning.front_end import NotJudgedError, Preamble, Side, shown_line
-from rpl_optimize.source_meaning.functions import DROPPED, FUNCTIONS, canonical, children, type_name
+from rpl_optimize.source_meaning.functions import (
+    BLOCK_BOUNDS,
+    DROPPED,
+    FUNCTIONS,
+    canonical,
+    children,
+    type_name,
+)
 from rpl_optimize.source_meaning.launches import called_name, launches_of
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Original, OwnDeclaration, Unit, read
@@ -435,7 +442,9 @@ class _Comparison:
     def _require_bounds_only(self, function: Node) -> None:
         """Device code may say a block's size in the promise of launch bounds, where it means just that."""
         for node, parents in below(function):
-            if id(node) in self._changed and not any(one.get("kind") in _BOUNDS for one in (*parents, node)):
+            if id(node) in self._changed and not any(
+                one.get("kind") in BLOCK_BOUNDS for one in (*parents, node)
+            ):
                 what = "says the number, too, and may mean something else"
                 raise _RefusedError(f"{function.get('name')} {what}", self._line(node))
 
@@ -543,7 +552,6 @@ def _twin(value: int, name: str) -> str:
 
 
 _FIXED = re.compile(rb"\b(?:constexpr|const|__device__|__constant__|__shared__)\b")
-_BOUNDS = frozenset(("CUDALaunchBoundsAttr", "AMDGPUFlatWorkGroupSizeAttr"))
 _TYPES = ("Record", "ClassTemplate", "Typedef", "TypeAlias", "Enum", "Field", "Concept")
 _SIZES = re.compile(
     r"(?:const )?(?:(?:unsigned |signed )?(?:int|long|long long|short|char)|unsigned|(?:struct )?dim3)"

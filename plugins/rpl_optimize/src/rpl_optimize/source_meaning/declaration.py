@@ -14,17 +14,14 @@ from rpl_optimize.interfaces.declared_change import (
     RestrictedParameter,
     StreamedStores,
 )
-from rpl_optimize.source_meaning.functions import canonical, digest
+from rpl_optimize.source_meaning.functions import BLOCK_BOUNDS, canonical, digest
 from rpl_optimize.source_meaning.streams import restored, streamed
 from rpl_optimize.source_meaning.syntax_dump import Node
 
 #: Attributes that a body may get: shared memory, alignment of a variable, and hints.
 _OF_BODIES = frozenset(("CUDASharedAttr", "AlignedAttr", "LoopHintAttr", "CUDADeviceAttr", "CUDAHostAttr"))
-#: What launch bounds are to clang: one number gives the first, a second one the other.
-_OF_BLOCKS, _OF_WAVES = (
-    frozenset(("AMDGPUFlatWorkGroupSizeAttr", "CUDALaunchBoundsAttr")),
-    "AMDGPUWavesPerEUAttr",
-)
+#: What the second number of HIP's launch bounds is to clang.
+_OF_WAVES = "AMDGPUWavesPerEUAttr"
 _NAMES_OF_TYPES = frozenset(("VarDecl", "ParmVarDecl", "FieldDecl", "TypedefDecl", "TypeAliasDecl"))
 _WORDS = ("storageClass", "inline", "constexpr", "virtual", "pure", "explicitlyDeleted", "variadic")
 
@@ -80,7 +77,7 @@ def _result(function: Node) -> tuple[str, str]:
 
 def _attributes(before: Node, after: Node, declared: Sequence[DeclaredChange]) -> Iterator[Difference]:
     bounds = [change for change in declared if isinstance(change, LaunchBounds)]
-    skipped = _OF_BLOCKS if bounds else frozenset()
+    skipped = BLOCK_BOUNDS if bounds else frozenset()
     if any(change.blocks is not None for change in bounds):
         skipped |= {_OF_WAVES}
     old, new = (Counter(_heads(node, skipped)) for node in (before, after))
@@ -101,8 +98,8 @@ def _heads(function: Node, skipped: frozenset[str]) -> Iterator[tuple[str, str]]
 
 
 def _has_bounds(function: Node, change: LaunchBounds) -> bool:
-    nodes = [node for node in function.get("inner", ()) if node.get("kind") in _OF_BLOCKS | {_OF_WAVES}]
-    threads = any(str(change.threads) in _values(node) for node in nodes if node["kind"] in _OF_BLOCKS)
+    nodes = [node for node in function.get("inner", ()) if node.get("kind") in BLOCK_BOUNDS | {_OF_WAVES}]
+    threads = any(str(change.threads) in _values(node) for node in nodes if node["kind"] in BLOCK_BOUNDS)
     waves = any(str(change.blocks) in _values(node) for node in nodes if node["kind"] == _OF_WAVES)
     return threads and (change.blocks is None or waves)
 

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.values import frozen
-from rpl_optimize.source_meaning.functions import Access, Event, Path, children, digest, events_of, type_name
+from rpl_optimize.source_meaning.functions import (
+    Access,
+    Event,
+    Path,
+    children,
+    digest,
+    events_of,
+    type_name,
+    without_parentheses,
+)
 from rpl_optimize.source_meaning.syntax_dump import Node
 
 if TYPE_CHECKING:
@@ -280,8 +289,7 @@ class Followed:
 
 def _is_own_variable(lvalue: Node) -> bool:
     """A pointer itself, not what it points to."""
-    while lvalue.get("kind") == "ParenExpr":
-        (lvalue,) = children(lvalue)
+    lvalue = without_parentheses(lvalue)
     return lvalue.get("kind") == "DeclRefExpr" and _leads_on(lvalue) and "&" not in type_name(lvalue)
 
 

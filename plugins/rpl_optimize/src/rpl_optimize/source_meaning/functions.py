@@ -95,6 +95,8 @@ _TRANSPARENT = frozenset(("ImplicitCastExpr", "ParenExpr", "ConstantExpr", "CSty
 _GLVALUES = frozenset(
     ("DeclRefExpr", "MemberExpr", "ArraySubscriptExpr", "UnaryOperator", "CXXStaticCastExpr")
 )
+#: Attributes that bound the work-items of a block, as clang calls HIP's and CUDA's launch bounds.
+BLOCK_BOUNDS = frozenset(("AMDGPUFlatWorkGroupSizeAttr", "CUDALaunchBoundsAttr"))
 _LITERALS = frozenset(("IntegerLiteral", "StringLiteral", "CXXBoolLiteralExpr", "CharacterLiteral"))
 #: Not part of the meaning: addresses, places, and what other uses of a declaration leave behind.
 DROPPED = frozenset(
@@ -319,6 +321,17 @@ def _builtin(callee: Node) -> str | None:
 
 def children(node: Node) -> list[Node]:
     return [child for child in node.get("inner", ()) if isinstance(child, dict)]
+
+
+def body_of(function: Node) -> Node | None:
+    """The block of a function that is defined here."""
+    return next((child for child in children(function) if child.get("kind") == "CompoundStmt"), None)
+
+
+def without_parentheses(node: Node) -> Node:
+    while node.get("kind") == "ParenExpr":
+        (node,) = children(node)
+    return node
 
 
 def _stripped(node: Node) -> Node:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
-from rpl_optimize.source_meaning.functions import children, type_name
+from rpl_optimize.source_meaning.functions import BLOCK_BOUNDS, children, type_name
 from rpl_optimize.source_meaning.syntax_dump import Node
 
 Range = tuple[int, int]
@@ -128,7 +128,7 @@ class ValueRanges:
         axis = b"xyz".index(word[1])
         most = MOST_WORK_ITEMS
         for attribute in children(self.function):
-            if attribute.get("kind") in {"CUDALaunchBoundsAttr", "AMDGPUFlatWorkGroupSizeAttr"}:
+            if attribute.get("kind") in BLOCK_BOUNDS:
                 index = 0 if attribute["kind"] == "CUDALaunchBoundsAttr" else 1
                 values = _constants(attribute)
                 most = min(most, values[index]) if len(values) > index else most

@@ -17,7 +17,7 @@ import attrs
 
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.source_reading import BlockWork, ElementStore, ElementWork, Span
-from rpl_optimize.source_meaning.functions import FUNCTIONS, children, type_name
+from rpl_optimize.source_meaning.functions import FUNCTIONS, body_of, children, type_name
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Unit
 from rpl_optimize.source_meaning.value_ranges import Parents, below, offset_of, plain
@@ -79,14 +79,10 @@ def element_work(unit: Unit, text: bytes, kernel: str) -> ElementWork | str:
 def _instances(unit: Unit, text: bytes, kernel: str) -> Iterator[_Kernel]:
     functions = [one.node for one in unit.own if one.kind in FUNCTIONS and not one.inside]
     instances = [node for node in functions if node.get("name") == kernel and node.get("mangledName")]
-    instances = [node for node in instances if _body(node) is not None]
+    instances = [node for node in instances if body_of(node) is not None]
     if not instances:
         raise _RefusedError("the compiler sees no such kernel that is compiled")
     yield from (_Kernel.of(unit, text, node) for node in instances)
-
-
-def _body(function: Node) -> Node | None:
-    return next((one for one in children(function) if one.get("kind") == "CompoundStmt"), None)
 
 
 @frozen(eq=False)
@@ -102,7 +98,7 @@ class _Kernel:
 
     @classmethod
     def of(cls, unit: Unit, text: bytes, function: Node) -> _Kernel:
-        body = _body(function)
+        body = body_of(function)
         assert body is not None
         begin, end = _ends(body)
         if text[begin : begin + 1] != b"{" or text[end - 1 : end] != b"}":
@@ -223,7 +219,7 @@ class _Calls:
     def _looked(self, identity: str) -> str | None:
         nodes = [self.unit.dump.function(one) for one in self.unit.dump.redeclarations(identity)]
         known = [node for node in (*nodes, self.unit.dump.function(identity)) if node is not None]
-        defined = next((node for node in known if _body(node) is not None), None)
+        defined = next((node for node in known if body_of(node) is not None), None)
         name = str(known[0].get("name")) if known else "a function that is not declared here"
         if defined is None:
             return None if known and _PURE.fullmatch(name) else name
