@@ -57,11 +57,11 @@ def all_distinct() -> dict[str, Transformation]:
 
 
 @cache
-def reading(text: bytes) -> CompilerReading:
+def reading(text: bytes, *options: str) -> CompilerReading:
     """Clang's reading of a program, with the stand-in's headers."""
     folder = Path(tempfile.mkdtemp(prefix="rpl-transforms-"))
     headers = Path(rpl_testkit.__file__).parent / "hipcc_standin" / "include"
-    words = ("-x", "hip", "--offload-arch=gfx942", "-nogpuinc", "-nogpulib", "-I", str(headers))
+    words = ("-x", "hip", "--offload-arch=gfx942", *options, "-nogpuinc", "-nogpulib", "-I", str(headers))
     source = folder / "a.hip"
     source.write_bytes(text)
     return CompilerReading(FrontEnd(("clang++-22", *words), source, source, folder), text)

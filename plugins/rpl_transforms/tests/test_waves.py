@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import tempfile
-from functools import cache
-from pathlib import Path
-
 import attrs
 import pytest
 
-import rpl_testkit
 from rpl_gfx942.products import FACTS
 from rpl_optimize.interfaces.declared_change import LaunchBounds
 from rpl_optimize.interfaces.transformation import KernelSource
-from rpl_optimize.source_meaning.front_end import FrontEnd
 from rpl_optimize.source_meaning.judge import MeaningJudge
-from rpl_optimize.source_meaning.reading import CompilerReading
 from rpl_optimize.transform import apply_edits
 from rpl_testkit.contracts import assert_transformation
 from rpl_transforms.evidence import KernelFacts
 from rpl_transforms.promises import WavesPerUnit
+
+from .test_transforms import reading
 
 # A hundred accumulators: with the 172 registers that clang 22 takes, two waves fit the 512 of a SIMD.
 HUNGRY = b"""#include <hip/hip_runtime.h>
@@ -40,18 +35,8 @@ int main() {
 BOUND = b"__launch_bounds__(256) "
 
 
-@cache
-def reading(text: bytes) -> CompilerReading:
-    folder = Path(tempfile.mkdtemp(prefix="rpl-waves-"))
-    headers = Path(rpl_testkit.__file__).parent / "hipcc_standin" / "include"
-    words = ("-x", "hip", "--offload-arch=gfx942", "-O3", "-nogpuinc", "-nogpulib", "-I", str(headers))
-    source = folder / "a.hip"
-    source.write_bytes(text)
-    return CompilerReading(FrontEnd(("clang++-22", *words), source, source, folder), text)
-
-
 def read(text: bytes = HUNGRY) -> KernelSource:
-    return KernelSource("a.hip", text, "hungry", architecture=FACTS, reading=reading(text))
+    return KernelSource("a.hip", text, "hungry", architecture=FACTS, reading=reading(text, "-O3"))
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +62,7 @@ def test_the_next_numbers_of_waves_are_ways_to_change_the_same(bound):
     bounded = b"__launch_bounds__(256, %d) " % (fitting + 1)
     new = bounded + b"void hungry" if bound else b"void " + bounded + b"hungry"
     assert after == text.replace(bound + b"void hungry", new)
-    meaning = MeaningJudge(reading(text).front_end, text).judge(after, candidates[0].declares)
+    meaning = MeaningJudge(reading(text, "-O3").front_end, text).judge(after, candidates[0].declares)
     assert meaning.passed, meaning.verdicts
 
 
@@ -120,7 +105,7 @@ def test_another_bound_than_the_declared_one_is_refused(written, declared):
     after = HUNGRY.replace(b"(256) ", written)
     if after == HUNGRY:
         after = HUNGRY.replace(b"(256) ", b"( 256 ) ")
-    assert not MeaningJudge(reading(HUNGRY).front_end, HUNGRY).judge(after, (declared,)).passed
+    assert not MeaningJudge(reading(HUNGRY, "-O3").front_end, HUNGRY).judge(after, (declared,)).passed
 
 
 def test_only_numbers_by_which_more_waves_fit_pass_and_spills_are_for_the_measurement():
