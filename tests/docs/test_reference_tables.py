@@ -10,7 +10,7 @@ from importlib import resources
 import click
 import pytest
 
-from rpl_analysis.bottleneck.analyzer import builtin_rules
+from rpl_analysis.bottleneck import builtin_rules
 from rpl_analysis.runtime.timing import MODERATE_CV, STABLE_CV
 from rpl_core.cli.installation import json_schema
 from rpl_core.cli.main import COMMANDS, rpl

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpl_analysis.bottleneck.analyzer import parse_rules
+from rpl_analysis.bottleneck import parse_rules
 from rpl_analysis.documents.load import load_documents
 from rpl_analysis.interfaces import Rule
 from rpl_core.config.settings import load_configuration

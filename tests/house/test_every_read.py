@@ -53,7 +53,7 @@ OPENINGS = {
     "rpl_core/process/supervision.py:_processes": SYSTEM,
     "rpl_core/process/supervision.py:memory_of": SYSTEM,
     "plugins/rpl_amdgpu/src/rpl_amdgpu/detection.py:architectures_here": SYSTEM,
-    "plugins/rpl_analysis/src/rpl_analysis/bottleneck/analyzer.py:builtin_rules": INSTALLED,
+    "plugins/rpl_analysis/src/rpl_analysis/bottleneck.py:builtin_rules": INSTALLED,
     "plugins/rpl_analysis/src/rpl_analysis/documents/kinds.py:_Kind.shape": INSTALLED,
     "plugins/rpl_analysis/src/rpl_analysis/interfaces.py:packaged_rules": INSTALLED,
     "plugins/rpl_analysis/src/rpl_analysis/ranks/gather.py:_workers": OWN,

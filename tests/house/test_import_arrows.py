@@ -62,7 +62,7 @@ LAYERS = {
         ("cli",),
     ),
     "rpl_analysis": (
-        ("contracts", "options", "architecture", "text", "interfaces"),
+        ("contracts", "options", "text", "interfaces"),
         ("hookspecs",),
         ("runtime", "occupancy", "counters", "critical_path", "instruction_mix"),
         ("execution_graph", "roofline"),

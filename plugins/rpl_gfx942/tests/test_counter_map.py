@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from rpl_analysis.bottleneck.analyzer import builtin_rules
+from rpl_analysis.bottleneck import builtin_rules
 from rpl_analysis.counters.formulas import counters_of, parse_expression
 from rpl_analysis.counters.join import join_counters
 from rpl_analysis.counters.quantities import derive_quantities

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_analysis.bottleneck.classify import classify
+from rpl_analysis.bottleneck import classify
 from rpl_analysis.counters.quantities import KernelQuantities, QuantityValue
 from rpl_analysis.facts import KERNEL_QUANTITIES
 from rpl_analysis.interfaces import Comparison, Condition, Rule

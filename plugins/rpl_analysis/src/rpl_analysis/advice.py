@@ -27,7 +27,7 @@ from rpl_core.model.metric import Exactness, Metric, Origin
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_analysis.bottleneck.classify import Classification
+    from rpl_analysis.bottleneck import Classification
     from rpl_analysis.contracts.graph import ClockDomainPart
     from rpl_analysis.contracts.ranks import RanksPart
     from rpl_analysis.counters.quantities import KernelQuantities

@@ -9,7 +9,7 @@ from rpl_core.interfaces.fact import Fact
 
 if TYPE_CHECKING:
     from rpl_analysis.advice import NextSteps
-    from rpl_analysis.bottleneck.classify import Classification
+    from rpl_analysis.bottleneck import Classification
     from rpl_analysis.contracts.profile import PhasesPart
     from rpl_analysis.contracts.ranks import RanksPart
     from rpl_analysis.contracts.roofline import RooflineResult

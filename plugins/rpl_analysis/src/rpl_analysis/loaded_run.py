@@ -9,7 +9,7 @@ import numpy as np
 
 from rpl_analysis.documents.kinds import AnalysisKind, DagKind, ProfileKind, RooflineKind
 from rpl_analysis.documents.load import load_document
-from rpl_analysis.text.names import shown_names
+from rpl_analysis.text import shown_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

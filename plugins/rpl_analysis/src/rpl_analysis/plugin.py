@@ -26,7 +26,7 @@ def rpl_options() -> tuple[CommandOption[Any], ...]:
 @hookimpl
 def rpl_analyzers() -> tuple[Analyzer, ...]:
     from rpl_analysis.advice import AdviceAnalyzer
-    from rpl_analysis.bottleneck.analyzer import BottleneckAnalyzer
+    from rpl_analysis.bottleneck import BottleneckAnalyzer
     from rpl_analysis.counters.analyzer import CountersAnalyzer
     from rpl_analysis.execution_graph.analyzer import ExecutionGraphAnalyzer
     from rpl_analysis.instruction_mix import InstructionMixAnalyzer
@@ -52,7 +52,7 @@ def rpl_analyzers() -> tuple[Analyzer, ...]:
 
 @hookimpl
 def rpl_classifier_rules() -> tuple[Rule, ...]:
-    from rpl_analysis.bottleneck.analyzer import builtin_rules
+    from rpl_analysis.bottleneck import builtin_rules
 
     return builtin_rules()
 

@@ -81,7 +81,7 @@ class ThreadTraceAnalyzer(Analyzer):
         if not traces:
             return AnalysisOutcome({ATT: {}, **dict.fromkeys(FIGURES)})
         # Imported for thread traces only: recordings without them are the rule.
-        from rpl_analysis.architecture import architecture_of
+        from rpl_analysis.occupancy import architecture_of
         from rpl_att.analysis.att_block import att_block
 
         architecture = architecture_of(context) if context.device else None

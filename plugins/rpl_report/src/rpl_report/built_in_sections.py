@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rpl_analysis.text.figures import UNKNOWN, duration_ns, marked, percent, with_unit
+from rpl_analysis.text import UNKNOWN, duration_ns, marked, percent, with_unit
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
 from rpl_core.text import counted, shorten
 

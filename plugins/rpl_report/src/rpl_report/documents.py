@@ -42,7 +42,7 @@ class ReportDocuments:
 
     def shown_names(self, form: str = "short") -> dict[str, str]:
         """How kernels and copies are called, by recorded name: the same in every section."""
-        from rpl_analysis.text.names import shown_names
+        from rpl_analysis.text import shown_names
 
         symbols = {kernel.name: kernel.symbol for kernel in self.profile.kernels if kernel.symbol}
         of_graph = [forecast.name for forecast in self.dag.forecasts]

@@ -40,7 +40,7 @@ def _pattern(value: Any) -> str:
 
 def kernels_of_run(directory: Path) -> list[str]:
     """How the kernels of a run are called, for a shell that completes; nothing where there is no run."""
-    from rpl_analysis.text.names import shown_names
+    from rpl_analysis.text import shown_names
     from rpl_core.files import parse_json, read_regular
 
     place = directory / "profile.json"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_analysis.execution_graph.results.forecasts import most_gain_ns
-from rpl_analysis.text.figures import between, duration_ns, percent, with_unit
+from rpl_analysis.text import between, duration_ns, percent, with_unit
 from rpl_core.text import counted, readable
 from rpl_core.values import frozen
 from rpl_report.documents import device_names

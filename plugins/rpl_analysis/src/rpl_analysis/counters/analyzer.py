@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_analysis.architecture import architecture_of
 from rpl_analysis.facts import KERNEL_COUNTERS, KERNEL_QUANTITIES
+from rpl_analysis.occupancy import architecture_of
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.interfaces.fact import Fact
 from rpl_core.model.diagnostic import Diagnostic, Severity

@@ -39,7 +39,7 @@ from rpl_analysis.facts import (
 )
 from rpl_analysis.interfaces import label_name
 from rpl_analysis.range_option import RANGE
-from rpl_analysis.text.names import linker_names
+from rpl_analysis.text import linker_names
 from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.errors import BadDataError
 from rpl_core.interfaces.document import DocumentContext, DocumentContract, DocumentKind
@@ -48,7 +48,7 @@ from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_analysis.advice import NextSteps
-    from rpl_analysis.bottleneck.classify import Classification, TestedCondition, TestedRule
+    from rpl_analysis.bottleneck import Classification, TestedCondition, TestedRule
     from rpl_analysis.contracts.analysis import AnalysisDocument
     from rpl_analysis.contracts.dag import DagDocument
     from rpl_analysis.contracts.graph import SymbolCriticality

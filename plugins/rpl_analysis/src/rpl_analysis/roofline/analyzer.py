@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.architecture import architecture_of
 from rpl_analysis.contracts.roofline import (
     ApplicationRooflineDoc,
     CeilingsPart,
@@ -18,8 +17,9 @@ from rpl_analysis.contracts.roofline import (
 )
 from rpl_analysis.counters.quantities import exactness_of_part, exactness_of_sum, is_open_above, low_or_middle
 from rpl_analysis.facts import INSTRUCTION_MIX, KERNEL_QUANTITIES, KERNEL_TIMES, ROOFLINE
+from rpl_analysis.occupancy import architecture_of
 from rpl_analysis.options import FLOP_MODEL
-from rpl_analysis.text.names import shown_names
+from rpl_analysis.text import shown_names
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.device import CeilingOrigin
 from rpl_core.model.diagnostic import Diagnostic, Severity

@@ -29,8 +29,7 @@ from rpl_analysis.runtime.timing import (
     stability_of,
     usable_rows,
 )
-from rpl_analysis.text.figures import duration_ns
-from rpl_analysis.text.names import shown_names
+from rpl_analysis.text import duration_ns, shown_names
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.metric import Exactness, Metric, Origin

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from rpl_analysis.options import NAMES
-from rpl_analysis.text.figures import between, one_unit
+from rpl_analysis.text import between, one_unit
 from rpl_core.interfaces.renderer import Renderer, RenderRequest
 from rpl_core.interfaces.section import SectionRequest
 from rpl_core.text import counted, readable
