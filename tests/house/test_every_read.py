@@ -54,7 +54,7 @@ OPENINGS = {
     "rpl_core/process/supervision.py:memory_of": SYSTEM,
     "plugins/rpl_amdgpu/src/rpl_amdgpu/detection.py:architectures_here": SYSTEM,
     "plugins/rpl_analysis/src/rpl_analysis/bottleneck.py:builtin_rules": INSTALLED,
-    "plugins/rpl_analysis/src/rpl_analysis/documents/kinds.py:_Kind.shape": INSTALLED,
+    "plugins/rpl_analysis/src/rpl_analysis/documents/__init__.py:_Kind.shape": INSTALLED,
     "plugins/rpl_analysis/src/rpl_analysis/interfaces.py:packaged_rules": INSTALLED,
     "plugins/rpl_analysis/src/rpl_analysis/ranks/gather.py:_workers": OWN,
     "plugins/rpl_compare/src/rpl_compare/ci.py:append_summary": NAMED,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from rpl_analysis.documents.kinds import AnalysisKind, DagKind, ProfileKind, RooflineKind
+from rpl_analysis.documents import AnalysisKind, DagKind, ProfileKind, RooflineKind
 from rpl_analysis.documents.load import load_document
 from rpl_analysis.text import shown_names
 

@@ -11,7 +11,7 @@ from rpl_analysis.counters.quantities import KernelQuantities, QuantityValue
 from rpl_analysis.facts import INSTRUCTION_MIX, KERNEL_QUANTITIES, KERNEL_TIMES, ROOFLINE
 from rpl_analysis.instruction_mix import KernelMix, NoMix
 from rpl_analysis.options import FLOP_MODEL
-from rpl_analysis.roofline.analyzer import RooflineAnalyzer
+from rpl_analysis.roofline import RooflineAnalyzer
 from rpl_analysis.runtime.timing import KernelResources, KernelTime
 from rpl_codeobject.kernel_code import PackedMix
 from rpl_core.interfaces.analyzer import AnalysisContext

@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rpl_analysis.contracts.analysis import NextStepPart
-    from rpl_analysis.contracts.profile import PhasePart, PhasesPart
-    from rpl_analysis.contracts.ranks import (
+    from rpl_analysis.contracts.profile import (
         CollectivePart,
         CollectiveSharePart,
         GpuTimePart,
+        PhasePart,
+        PhasesPart,
         RanksPart,
         RankTimePart,
     )

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from rpl_analysis.contracts.analysis import AnalysisDocument
     from rpl_analysis.contracts.dag import DagDocument
-    from rpl_analysis.contracts.profile import ProfileDocument
-    from rpl_analysis.contracts.ranks import GpuTimePart
+    from rpl_analysis.contracts.profile import GpuTimePart, ProfileDocument
     from rpl_analysis.contracts.roofline import RooflineDocument
     from rpl_core.plugins.host import Contribution
 

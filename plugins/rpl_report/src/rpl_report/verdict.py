@@ -27,8 +27,7 @@ if TYPE_CHECKING:
         PriorityPart,
     )
     from rpl_analysis.contracts.dag import ClockDomainPart, DagDocument, ForecastPart, SpeedupForecastPart
-    from rpl_analysis.contracts.profile import ProfileDocument
-    from rpl_analysis.contracts.ranks import RanksPart
+    from rpl_analysis.contracts.profile import ProfileDocument, RanksPart
     from rpl_core.interfaces.section import Claim
     from rpl_report.documents import ReportDocuments
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import SchemaValidator, from_json
 
-from rpl_analysis.documents.kinds import DagKind
+from rpl_analysis.documents import DagKind
 from rpl_core.contracts import SCHEMA_MAJOR
 from rpl_core.documents import Documents, kinds_of, sections_of
 from rpl_core.errors import BadDataError, MissingError, UsageError
