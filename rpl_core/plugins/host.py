@@ -12,8 +12,8 @@ import pluggy
 
 from rpl_core import hookspecs
 from rpl_core.errors import MissingError, PluginError, RplError
+from rpl_core.hookspecs import PROJECT
 from rpl_core.interfaces.options import SettingKind
-from rpl_core.markers import PROJECT
 from rpl_core.plugins.boundary import one_line, plugin_boundary
 from rpl_core.plugins.catalog import DEVICES, KINDS, OPTIONS, Catalog, ContributionKind
 from rpl_core.plugins.discovery import (
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from pluggy import HookImpl, HookimplOpts, PluginManager, Result
 
+    from rpl_core.interfaces.collector import RunInfo, RunOutcome
     from rpl_core.interfaces.options import PluginSetting
-    from rpl_core.interfaces.run import RunInfo, RunOutcome
     from rpl_core.model.device import DeviceModel
     from rpl_core.model.diagnostic import Diagnostic
     from rpl_core.model.trace import Agent

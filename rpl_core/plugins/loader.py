@@ -20,10 +20,10 @@ from stevedore.driver import DriverManager
 
 from rpl_core import RPL_API
 from rpl_core.interfaces.options import PluginSetting
-from rpl_core.interrupts import is_ctrl_c
 from rpl_core.plugins.boundary import one_line, traceback_of
 from rpl_core.plugins.discovery import GROUP, PluginStatus
 from rpl_core.plugins.trial import why_unusable
+from rpl_core.process_start import is_ctrl_c
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

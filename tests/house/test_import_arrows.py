@@ -52,13 +52,14 @@ ALLOWED = {
 #: Rooms inside a distribution, the lowest first: a room may import itself and those before it.
 LAYERS = {
     "rpl_core": (
-        ("errors", "exit_codes", "interrupts", "markers", "process_start", "text", "files", "values"),
+        ("errors", "process_start", "text", "files", "values"),
         ("model", "contracts"),
         ("interfaces",),
         ("hookspecs", "config", "process"),
         ("plugins", "run_directory", "devices", "documents", "ingest", "schedule"),
         ("pipeline",),
-        ("executors", "profiling", "builtin"),
+        ("executors", "executor_worker", "profiling", "timing_only"),
+        ("builtin",),
         ("cli",),
     ),
     "rpl_analysis": (

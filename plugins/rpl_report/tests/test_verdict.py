@@ -190,7 +190,7 @@ def test_ranks_say_which_collective_who_waits_and_who_comes_last(rpl_cli, tmp_pa
 
 def test_a_modelled_run_says_so_first(rpl_make_rocpd, rpl_cli, rpl_host, tmp_path):
     from rpl_analysis.documents.load import load_documents
-    from rpl_core.interfaces.renderer import RenderRequest
+    from rpl_core.interfaces.section import RenderRequest
     from rpl_report.text import TextRenderer
 
     rpl_cli("analyze", rpl_make_rocpd([("a", 0, 1000)]), "-o", tmp_path / "run").assert_ok()

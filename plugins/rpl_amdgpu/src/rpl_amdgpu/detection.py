@@ -24,9 +24,8 @@ from rpl_amdgpu.models import (
     sized_model,
     with_reason,
 )
-from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer, Fact
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
-from rpl_core.interfaces.fact import Fact
 from rpl_core.model.device import DeviceModel
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import Agent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.fact import Fact
+from rpl_core.interfaces.analyzer import Fact
 
 if TYPE_CHECKING:
     from rpl_analysis.advice import NextSteps

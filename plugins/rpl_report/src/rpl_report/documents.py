@@ -7,8 +7,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import MissingError, PluginError, RplError
-from rpl_core.interfaces.renderer import SectionOf
-from rpl_core.interfaces.section import Block, Claim, Paragraph, ReportSection, SectionRequest, Table
+from rpl_core.interfaces.section import (
+    Block,
+    Claim,
+    Paragraph,
+    ReportSection,
+    SectionOf,
+    SectionRequest,
+    Table,
+)
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback
 from rpl_core.text import counted
 from rpl_core.values import frozen

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rpl_core.config.values import at_most, flag, one_of
+from rpl_core.config import at_most, flag, one_of
 from rpl_core.errors import UsageError
 from rpl_core.interfaces.options import CommandOption, OptionForm, SettingKind
 from rpl_core.text import counted

@@ -8,8 +8,7 @@ from rpl_core import hookimpl
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.options import CommandOption
-    from rpl_core.interfaces.renderer import Renderer
-    from rpl_core.interfaces.section import ReportSection
+    from rpl_core.interfaces.section import Renderer, ReportSection
     from rpl_report.interfaces import Exporter
 
 RPL_API = 2

@@ -27,8 +27,7 @@ from rpl_analysis.text import (
     work_name,
 )
 from rpl_core.cli.output import USUAL_WIDTH
-from rpl_core.interfaces.renderer import Renderer, RenderRequest
-from rpl_core.interfaces.section import Paragraph, SectionRequest
+from rpl_core.interfaces.section import Paragraph, Renderer, RenderRequest, SectionRequest
 from rpl_core.text import counted, did_you_mean, printable, readable, wrap_lines
 from rpl_core.values import frozen
 from rpl_report.documents import claims_of, device_names, report_documents, text_sections

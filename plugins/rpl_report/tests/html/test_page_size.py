@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_core.interfaces.renderer import RenderRequest
+from rpl_core.interfaces.section import RenderRequest
 from rpl_core.model.recording import Recording
 from rpl_core.pipeline import AnalysisRequest, analyse
 from rpl_core.plugins.discovery import PluginSelection

@@ -94,7 +94,7 @@ def _answer(
     from rpl_analysis.execution_graph.analyzer import median_run, why_no_graph
     from rpl_analysis.phases import restricted
     from rpl_analysis.what_if import FasterKernel, ReplayedRun
-    from rpl_core.ingest.load import load_recording
+    from rpl_core.ingest import load_recording
     from rpl_core.pipeline import run_directory_of
 
     asked = [_parsed(text) for text in changes]

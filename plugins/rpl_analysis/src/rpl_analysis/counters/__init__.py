@@ -9,8 +9,7 @@ import attrs
 
 from rpl_analysis.facts import KERNEL_COUNTERS, KERNEL_QUANTITIES
 from rpl_analysis.occupancy import architecture_of
-from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
-from rpl_core.interfaces.fact import Fact
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer, Fact
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.metric import Origin
 

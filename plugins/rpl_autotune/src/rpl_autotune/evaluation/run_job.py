@@ -31,8 +31,7 @@ from rpl_core.errors import (
     UsageError,
 )
 from rpl_core.files import make_directory, read_regular, sha256_of, write_atomic
-from rpl_core.process import ProcessRequest, run_command
-from rpl_core.process.outcome import ApplicationExitError, describe_exit
+from rpl_core.process import ApplicationExitError, ProcessRequest, describe_exit, run_command
 from rpl_core.text import printable, shorten
 from rpl_core.values import frozen
 
@@ -158,7 +157,7 @@ def _ignore(_line: str) -> None:
 
 def _sums(directory: Path, timing: Timing, host: PluginHost) -> RunTimes:
     from rpl_analysis.runtime.timing import usable_rows
-    from rpl_core.ingest.load import load_recording
+    from rpl_core.ingest import load_recording
     from rpl_core.pipeline import AnalysisRequest, recorded_device
 
     recording = load_recording((directory,), host.catalog.readers().contributions)

@@ -43,7 +43,7 @@ from rpl_transforms.syntax import text_of, walk
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from rpl_core.interfaces.renderer import SectionOf
+    from rpl_core.interfaces.section import SectionOf
     from rpl_llm_unroll.settings import Form
     from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
 

@@ -74,8 +74,7 @@ def explain(context: click.Context, kernel: str | None, directory: Path | None, 
 
 def _lines(session: Session, documents: LazyDocuments, label: KernelAnalysis, shown: str) -> Iterator[str]:
     from rpl_core.cli.output import text_width
-    from rpl_core.interfaces.renderer import SectionOf
-    from rpl_core.interfaces.section import SectionRequest
+    from rpl_core.interfaces.section import SectionOf, SectionRequest
     from rpl_core.text import readable
     from rpl_report.documents import explained_sections
     from rpl_report.text import section_text

@@ -16,8 +16,7 @@ from markupsafe import Markup
 
 from rpl_analysis.options import NAMES
 from rpl_analysis.text import between, one_unit
-from rpl_core.interfaces.renderer import Renderer, RenderRequest
-from rpl_core.interfaces.section import SectionRequest
+from rpl_core.interfaces.section import Renderer, RenderRequest, SectionRequest
 from rpl_core.text import counted, readable
 from rpl_core.values import frozen
 from rpl_report.documents import AnsweredSection, claims_of, device_names, html_sections, report_documents

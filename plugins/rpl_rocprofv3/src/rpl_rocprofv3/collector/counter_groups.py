@@ -15,7 +15,7 @@ from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.interfaces.collector import PlannedPass
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
-from rpl_core.run_directory.layout import ARTIFACTS
+from rpl_core.run_directory import ARTIFACTS
 from rpl_core.text import counted
 from rpl_rocprofv3.collector.passes import (
     GROUPS_FILE,
