@@ -14,7 +14,7 @@ import numpy as np
 
 from rpl_core.errors import BadDataError, MissingError, PluginError, RplError, UsageError
 from rpl_core.files import sha256_of
-from rpl_core.ingest.claims import Readers, claim_files, reader_failed, require_readable
+from rpl_core.ingest.claims import claim_files, reader_failed, require_readable
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.recording import Recording, merge_traces
 from rpl_core.model.trace import Trace, TraceRole, distinct_values
@@ -23,6 +23,7 @@ from rpl_core.text import counted, shorten
 
 if TYPE_CHECKING:
     from rpl_core.contracts.common import PassEntry, RunManifest
+    from rpl_core.ingest.claims import Readers
 
     Life = tuple[str, int, int]  # clock, begin, end
 

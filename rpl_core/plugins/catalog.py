@@ -147,7 +147,7 @@ SECTIONS: ContributionKind[ReportSection] = ContributionKind(
 RENDERERS: ContributionKind[Renderer] = ContributionKind(
     "rpl_renderers",
     "output format",
-    (f"{_INTERFACES}.renderer:Renderer",),
+    (f"{_INTERFACES}.section:Renderer",),
     required_text=("summary", "suffix"),
 )
 EXECUTORS: ContributionKind[Executor] = ContributionKind(

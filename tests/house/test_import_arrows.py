@@ -58,8 +58,7 @@ LAYERS = {
         ("hookspecs", "config", "process"),
         ("plugins", "run_directory", "devices", "documents", "ingest", "schedule"),
         ("pipeline",),
-        ("executors", "executor_worker", "profiling", "timing_only"),
-        ("builtin",),
+        ("executors", "executor_worker", "profiling", "builtin"),
         ("cli",),
     ),
     "rpl_analysis": (

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rpl_core.builtin.timing_only import TimingOnlyCollector
 from rpl_core.errors import ApplicationError, MissingError, TimeLimitError, UsageError
 from rpl_core.interfaces.collector import CollectRequest
-from rpl_core.timing_only import TimingOnlyCollector
 
 
 def request(*code: str, **options: object) -> CollectRequest:

@@ -45,7 +45,7 @@ class RunsDirectoryCheck(DoctorCheck):
 
 @hookimpl
 def rpl_collectors() -> tuple[Collector, ...]:
-    from rpl_core.timing_only import TimingOnlyCollector
+    from rpl_core.builtin.timing_only import TimingOnlyCollector
 
     return (TimingOnlyCollector(),)
 
