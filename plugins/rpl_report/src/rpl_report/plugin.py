@@ -24,7 +24,7 @@ def rpl_options() -> tuple[CommandOption[Any], ...]:
 @hookimpl
 def rpl_renderers() -> tuple[Renderer, ...]:
     from rpl_report.data_renderers import CsvRenderer, JsonRenderer, SarifRenderer
-    from rpl_report.html.page import HtmlRenderer
+    from rpl_report.html import HtmlRenderer
     from rpl_report.text import TextRenderer
 
     return (TextRenderer(), JsonRenderer(), HtmlRenderer(), CsvRenderer(), SarifRenderer())
