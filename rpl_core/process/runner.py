@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import InterruptedRunError, MemoryLimitError, MissingError, TimeLimitError, UsageError
-from rpl_core.process import ProcessRequest, ProcessResult
+from rpl_core.process.outcome import ProcessRequest, ProcessResult
 from rpl_core.process.output import Cover, LogFile, OutputStream
 from rpl_core.process.supervision import (
     InterruptWatch,

@@ -31,7 +31,8 @@ from rpl_core.errors import (
     UsageError,
 )
 from rpl_core.files import make_directory, read_regular, sha256_of, write_atomic
-from rpl_core.process import ApplicationExitError, ProcessRequest, describe_exit, run_command
+from rpl_core.process import ProcessRequest, run_command
+from rpl_core.process.outcome import ApplicationExitError, describe_exit
 from rpl_core.text import printable, shorten
 from rpl_core.values import frozen
 
