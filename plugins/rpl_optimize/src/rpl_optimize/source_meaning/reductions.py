@@ -320,6 +320,8 @@ class _Kernel:
         begin, end = self._written(loop.whole)
         if re.search(rb"#|\\\r?\n", self.text[begin:end]):
             raise RefusedError("a directive stands in the loop")
+        if re.search(rb"\brpl_\w", self.text[begin:end]):
+            raise RefusedError("the loop uses a name of the new text")
         array, target, work = self._operation(loop)
         name, item, own, wait = (
             _on_a_line(self.text[slice(*place)])
