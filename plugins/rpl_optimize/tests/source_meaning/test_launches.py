@@ -15,6 +15,7 @@ const dim3 of_file(block_size, 2);
 int changing = 64;
 struct Shape {{ static constexpr int width = 8; }};
 __global__ void kernel(float* p) {{ p[threadIdx.x] = 1; }}
+template <class T, class U> T rounded(const T& whole, const U& part) {{ return (whole + part - 1) / part; }}
 template <unsigned N> __global__ void many(float* p) {{ p[threadIdx.x] = N; }}
 template <int N> void run(float* p) {{ kernel<<<1, 2 * N>>>(p); }}
 void helper(float* p, int n, dim3 given) {{ (void)p; (void)n; (void)given; {helper} }}
@@ -52,6 +53,17 @@ def _launches(front_end: FrontEnd, body: str, helper: str = "", kernel: str = "k
         ("kernel<<<1, (unsigned)argc % 65>>>(p);", (64, 1, 1)),
         ("run<32>(p);", (64, 1, 1)),
         ("hipLaunchKernelGGL(kernel, dim3(1), dim3(block_size), 0, 0, p);", (16, 1, 1)),
+        ("constexpr int n = 64; kernel<<<rounded(argc, n), n>>>(p);", (64, 1, 1)),
+        (
+            "const unsigned n = 64; const void* q = &n; (void)q; kernel<<<1, dim3(n, n / 32)>>>(p);",
+            (64, 2, 1),
+        ),
+        ("int n = 64; kernel<<<rounded(argc, n), n>>>(p);", (0, 0, 0)),  # a cast may take its const away
+        ("const int n = argc; kernel<<<rounded(argc, n), n>>>(p);", (0, 0, 0)),
+        ("const int& n = changing; kernel<<<rounded(argc, n), n>>>(p);", (0, 0, 0)),
+        ("static const int n = argc; kernel<<<rounded(argc, n), n>>>(p);", (0, 0, 0)),
+        ("const volatile int n = 64; kernel<<<rounded(argc, 2), n>>>(p);", (0, 0, 0)),
+        ("const int n[] = {64}; kernel<<<rounded(argc, n[0]), n[0]>>>(p);", (0, 0, 0)),
         ("kernel<<<1, changing>>>(p);", (0, 0, 0)),
         ("kernel<<<1, argc>>>(p);", (0, 0, 0)),
         ("dim3 block(8); block.x = argc; kernel<<<1, block>>>(p);", (0, 0, 0)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import attrs
 
@@ -27,7 +28,7 @@ from rpl_optimize.source_meaning.streams import streamed_stores
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Original, Unit
 from rpl_optimize.source_meaning.value_ranges import Parents, ValueRanges, below, offset_of, plain, type_range
-from rpl_optimize.source_meaning.work_items import block_work, element_work
+from rpl_optimize.source_meaning.work_items import HeadersNeededError, block_work, element_work
 
 __all__ = ["CompilerReading", "element_uses"]
 
@@ -37,6 +38,9 @@ _ELEMENT_POINTER = re.compile(r"const (float|int|double) \*(?: ?(?:const|__restr
 _IN_INDEX = frozenset(("ImplicitCastExpr", "ParenExpr", "BinaryOperator", "IntegerLiteral", "DeclRefExpr"))
 _SIGNS = frozenset(("+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"))
 _DEFINE = re.compile(rb"^\s*#\s*define\s+(\w+)", re.MULTILINE)
+
+
+T = TypeVar("T")
 
 
 class _RefusedError(Exception):
@@ -101,12 +105,21 @@ class CompilerReading(SourceReading):
         return unit if isinstance(unit, str) else streamed_stores(unit, kernel)
 
     def block_work(self, kernel: str) -> BlockWork | str:
-        unit = self._whole()
-        return unit if isinstance(unit, str) else block_work(unit, self.text, kernel)
+        return self._worked(block_work, kernel)
 
     def element_work(self, kernel: str) -> ElementWork | str:
-        unit = self._whole()
-        return unit if isinstance(unit, str) else element_work(unit, self.text, kernel)
+        return self._worked(element_work, kernel)
+
+    def _worked(self, work: Callable[..., T | str], kernel: str) -> T | str:
+        """By what stands in the file where that is enough, for headers are most of what a compiler reads."""
+        unit = self.parsed()
+        if isinstance(unit, str):
+            return unit
+        try:
+            return work(unit, self.text, kernel, whole=False)
+        except HeadersNeededError:
+            whole = self._whole()
+            return whole if isinstance(whole, str) else work(whole, self.text, kernel)
 
     def separate_pointers(self, kernel: str) -> tuple[str, ...] | str:
         device, host = self._whole(), self._whole("host")
