@@ -96,6 +96,52 @@ def test_a_kernel_that_is_used_otherwise_has_no_known_launches(front_end: FrontE
     assert "other ways" in str(_launches(front_end, f"kernel<<<1, 8>>>(p); {other}"))
 
 
+_LAUNCHER = """#pragma once
+#undef hipLaunchKernelGGL
+template <class... A, class F = void (*)(A...)>
+inline void hipLaunchKernelGGL(F kernel, const dim3& grid, const dim3& block, unsigned lds, void*, A... all) {
+  kernel<<<grid, block, lds>>>(all...);
+}
+struct Own {
+  static void hipLaunchKernel(const void*, dim3, dim3, void**, size_t, void*) {}
+};
+namespace own {
+template <class F> void hipExtLaunchKernelGGL(F kernel, const dim3& block, const dim3& grid) {
+  kernel<<<grid, block>>>(nullptr);
+}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "known"),
+    [
+        ("hipLaunchKernel((const void*)kernel, dim3(2), dim3(32, 2), nullptr, 0, 0);", [(32, 2, 1)]),
+        ("hipLaunchKernel(reinterpret_cast<void*>(&kernel), 2, 64, 0, 0, 0);", [(64, 1, 1)]),
+        ("hipLaunchKernelGGL(kernel, dim3(9), dim3(block_size), 0, 0, p);", [(16, 1, 1)]),
+        (
+            "hipLaunchKernelGGL(kernel, dim3(9), dim3(argc), 0, 0, p); kernel<<<1, 8>>>(p);",
+            [(0,) * 3, (8, 1, 1)],
+        ),
+        ("Own::hipLaunchKernel((const void*)kernel, dim3(2), dim3(32), 0, 0, 0);", None),
+        ("own::hipExtLaunchKernelGGL(kernel, dim3(512), dim3(2));", None),
+        ("hipLaunchKernel(argc > 1 ? (const void*)kernel : nullptr, dim3(2), dim3(32), 0, 0, 0);", None),
+        ("hipLaunchKernel((const void*)kernel, 2, 32, 0, 0, 0); auto f = &kernel; (void)f;", None),
+    ],
+)
+def test_functions_of_hip_launch_what_they_are_given_first(front_end: FrontEnd, body: str, known):
+    (front_end.source.parent / "launcher.h").write_text(_LAUNCHER)
+    text = _PROGRAM.replace("runtime.h>", 'runtime.h>\n#include "launcher.h"', 1)
+    text = text.format(body=body, helper="").encode()
+    front_end.source.write_bytes(text)
+    found = CompilerReading(front_end, text).launches("kernel")
+    if known is None:
+        assert "other ways" in str(found)
+    else:
+        assert not isinstance(found, str), found
+        assert sorted({one.block or (0, 0, 0) for one in found}) == known
+
+
 def test_without_a_compiler_no_launch_is_known():
     assert (
         CompilerReading("no HIP compiler is installed", b"").launches("kernel")

@@ -92,10 +92,11 @@ class CompilerReading(SourceReading):
             return self.front_end
         try:
             original = self._original()
-            unit = original.behind(original.preamble(), "host").unit
+            found = launches_of(original.behind(original.preamble(), "host").unit, self.text, kernel)
+            if found is None and b"Launch" in self.text:  # by a function, perhaps, which a header declares
+                found = launches_of(original.behind(None, "host").unit, self.text, kernel)
         except NotJudgedError as error:
             return str(error)
-        found = launches_of(unit, self.text, kernel)
         if found is None:
             return "its name is used in other ways than a launch"
         return tuple(Launch(shown_line(self.text, one.begin), one.block) for one in found)
