@@ -14,7 +14,7 @@ from rpl_optimize.source_meaning.judge import MeaningJudge
 from rpl_optimize.source_meaning.reading import CompilerReading
 from rpl_optimize.transform import apply_edits
 from rpl_testkit.contracts import assert_transformation
-from rpl_transforms.coarsening import Coarsening
+from rpl_transforms.coarsening import Coarsening, WideElements
 from rpl_transforms.nontemporal import NontemporalStores
 
 pytestmark = pytest.mark.clang
@@ -132,6 +132,25 @@ def test_static_members_of_classes_are_kernels_too(rpl_require, tmp_path):
     )
     assert meaning.passed, [verdict for verdict in meaning.verdicts if not verdict.passed]
     assert meaning.mangled == ("_ZN4SumsIfE5halveEPfPKfi", "_ZN4SumsIjE5halveEPjPKji")
+
+
+def test_elements_may_have_names_that_a_typedef_gave_them(rpl_require, tmp_path):
+    """A name may also hide what the builtin or an assignment would do otherwise."""
+    names = {"plain": "unsigned long", "own": "word", "hidden": "noticed", "pair": "Pair", "truth": "bool"}
+    body = "{ int i = blockIdx.x * blockDim.x + threadIdx.x; p[i] = v; }"
+    kernels = "".join(f"__global__ void {k}({v}* p, {v} v) {body}\n" for k, v in names.items())
+    text = (
+        "#include <hip/hip_runtime.h>\n"
+        "typedef unsigned long word;\nusing noticed = volatile int;\nstruct Pair { int a, b; };\n" + kernels
+    )
+    reading = _read(rpl_require, tmp_path, text)
+    offered = _offered(text, reading)
+    assert {kernel for kernel, one in offered.items() if one.allowed} == {"plain", "own"}
+    source = KernelSource("kernels.hip", text.encode(), reading=reading)
+    assert {one.kernel for one in WideElements().propose(source) if one.allowed} == {"plain", "own"}
+    judge = MeaningJudge(reading.front_end, text.encode())
+    meaning = judge.judge(apply_edits(text.encode(), offered["own"].edits), offered["own"].declares)
+    assert meaning.passed, [verdict for verdict in meaning.verdicts if not verdict.passed]
 
 
 def test_headers_are_asked_only_where_no_other_instance_can_matter():

@@ -290,7 +290,7 @@ def _block_work(kernel: _Kernel) -> BlockWork:
 _INDEX = re.compile(r"(?:unsigned )?(?:int|long|long long)")
 _NUMBERS = {"float": 4, "int": 4, "unsigned int": 4, "double": 8, "long": 8, "unsigned long": 8,
             "long long": 8, "unsigned long long": 8}  # fmt: skip
-_POINTER = re.compile(rf"({'|'.join(map(re.escape, _NUMBERS))}) \*(?: ?(?:const|__restrict))*")
+_POINTER = re.compile(r"[\w: ]+ \*(?: ?(?:const|__restrict))*")
 #: Where a comparison with an index holds, it holds for any smaller one.
 _BELOW = frozenset(("<", "<="))
 _ABOVE = frozenset((">", ">="))
@@ -340,7 +340,7 @@ def _element_work(kernel: _Kernel) -> ElementWork:
     return ElementWork(
         body=spans[0],
         index=str(index.get("name")),
-        index_type=_canonical_type(index),
+        index_type=type_name(index).removeprefix("const "),
         only_subscripts=direct,
         condition=None if condition is None else Span(*_ends(condition)),
         condition_holds=holds,
@@ -349,17 +349,16 @@ def _element_work(kernel: _Kernel) -> ElementWork:
     )
 
 
-def _canonical_type(variable: Node) -> str:
-    kind = variable.get("type", {})
-    return str(kind.get("desugaredQualType", kind.get("qualType", ""))).removeprefix("const ")
-
-
 def _index(kernel: _Kernel, statement: Node) -> Node:
     """The first statement: a variable that is the work-item's index in x, in the grid."""
     variable = (children(statement) or [{}])[0]
     value = children(variable)[-1] if children(variable) else {}
     plain_one = statement.get("kind") == "DeclStmt" and len(children(statement)) == 1
-    if not plain_one or variable.get("kind") != "VarDecl" or not _INDEX.fullmatch(_canonical_type(variable)):
+    if (
+        not plain_one
+        or variable.get("kind") != "VarDecl"
+        or not _INDEX.fullmatch(type_name(variable).removeprefix("const "))
+    ):
         raise _RefusedError("it does not begin with the index of its work-item")
     begin, end = _ends(value)
     found = list(kernel.coordinates(begin, end))
@@ -428,14 +427,14 @@ def _store(kernel: _Kernel, index: Node, node: Node) -> tuple[str, int, Node, No
     parameter = kernel.parameters.get(str(name.get("referencedDecl", {}).get("id")))
     if parameter is None or not _names(children(target)[1], index):
         raise _RefusedError("it stores other than by a parameter at its own index")
-    element = _POINTER.fullmatch(_canonical_type(parameter))
-    if element is None:
+    size = _NUMBERS.get(type_name(target))
+    if size is None or not _POINTER.fullmatch(type_name(parameter)):
         raise _RefusedError(f"{parameter.get('name')} does not point to numbers of 4 or 8 bytes")
     for part in (target, value):
         (a, b), macros = _ends(part), [offset_of(part, end)[2] for end in ("begin", "end")]
         if any(macros) or not 0 <= a < b:
             raise _RefusedError("a store is made by a macro")
-    return parameter["id"], _NUMBERS[element[1]], target, value
+    return parameter["id"], size, target, value
 
 
 def _at_index(index: Node, parents: Parents, *, own: bool = False) -> bool:
