@@ -250,7 +250,9 @@ def main() -> int:
             judged = Judged(path, options, given.folder.resolve(), architecture, instances.get(name, ()))
         outcome = judged.outcome(kernel, transformations, name, enough=given.enough)
         outcomes.append(outcome)
-        if given.record is not None:
+        # What the compiler had no time for says nothing of the kernel: it is asked again.
+        answered = "did not end within" not in f"{outcome.unreadable} {outcome.refused}"
+        if given.record is not None and answered:
             with given.record.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(attrs.asdict(outcome)) + "\n")
         print(
