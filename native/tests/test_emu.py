@@ -253,6 +253,32 @@ def test_what_nobody_wrote_is_garbage_by_the_seed(emulator, examples, kernel):
     assert run("2") != first
 
 
+@pytest.mark.parametrize("axes", ["x", "xy", "xyz", "z"])
+def test_the_place_in_the_workgroup_holds_the_axes_that_are_asked_for(emulator, compiled, tmp_path, axes):
+    """Where no y is asked for, the compiler takes all of v0 for x."""
+    place = " + ".join(f"__builtin_amdgcn_workitem_id_{axis}() * {10 ** 'xyz'.index(axis)}" for axis in axes)
+    source = tmp_path / "axes.hip"
+    source.write_text(
+        f"""extern "C" __attribute__((global)) void count(unsigned* seen) {{
+  __atomic_fetch_add(&seen[{place}], 1u, __ATOMIC_RELAXED);
+}}"""
+    )
+    x, y, z = 3, 4, 5
+    code = compiled(f"axes_{axes}.hsaco", [require("clang++-22"), *DEVICE, "-O3", source])
+    ran = emulator.launch(
+        code, "count", f"zeros:4000,out={emulator.output('s')}", grid="3,4,5", block="3,4,5"
+    )
+    assert ran.status == 0, ran.stderr
+    expected = Counter(
+        sum((i, j, k)["xyz".index(axis)] * 10 ** "xyz".index(axis) for axis in axes)
+        for i in range(x)
+        for j in range(y)
+        for k in range(z)
+    )
+    seen = _result(emulator, "s", np.uint32)
+    assert {int(n): int(seen[n]) for n in np.flatnonzero(seen)} == expected
+
+
 def test_preloaded_arguments_are_in_their_registers(emulator, compiled, tmp_path):
     source = tmp_path / "preload.hip"
     source.write_text(

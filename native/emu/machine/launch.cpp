@@ -68,11 +68,14 @@ struct Job {
   std::chrono::steady_clock::time_point deadline{};  // NOLINT(readability-redundant-member-init)
 };
 
-// What v0 holds at the start: the place in the workgroup, ten bits for each axis.
-void work_item_ids(const std::array<uint32_t, 3>& size, uint32_t first, uint32_t count, uint32_t* ids) {
+// What v0 holds at the start: the place in the workgroup, ten bits for each axis that the kernel asks for. The
+// compiler takes v0 for x, unmasked, where it asks for no y (LLVM AMDGPUUsage, ENABLE_VGPR_WORKITEM_ID).
+void work_item_ids(const Job& job, const std::array<uint32_t, 3>& size, uint32_t first, uint32_t count, uint32_t* ids) {
+  const uint32_t further_axes = job.kernel.descriptor.rsrc2 >> 11 & 3;
+  const uint32_t asked = further_axes == 0 ? 0x3ff : further_axes == 1 ? 0xfffff : 0x3fffffff;
   uint32_t x = first % size[0], y = first / size[0] % size[1], z = first / size[0] / size[1];
   for (uint32_t j = 0; j < count; ++j) {
-    ids[j] = x | y << 10 | z << 20;
+    ids[j] = (x | y << 10 | z << 20) & asked;
     if (++x < size[0]) continue;
     x = 0;
     if (++y < size[1]) continue;
@@ -231,7 +234,7 @@ class Group {
     w.set_exec(lanes == kLanes ? ~uint64_t{0} : (uint64_t{1} << lanes) - 1);
     w.full_exec = w.exec();
     if (size == job_.sizes.block) std::memmove(w.v[0], &job_.ids[first], lanes * sizeof(uint32_t));
-    else work_item_ids(size, first, lanes, w.v[0]);
+    else work_item_ids(job_, size, first, lanes, w.v[0]);
     std::array<bool, kScalars> set{};
     scalar_registers(w, set);
     if (job_.findings) Findings::wave_started(w, set);
@@ -570,7 +573,7 @@ void set_sizes(Job& job) {
   }
   job.result.groups = job.total;
   job.ids.resize(size_t{sizes.block[0]} * sizes.block[1] * sizes.block[2]);
-  work_item_ids(sizes.block, 0, static_cast<uint32_t>(job.ids.size()), job.ids.data());
+  work_item_ids(job, sizes.block, 0, static_cast<uint32_t>(job.ids.size()), job.ids.data());
   for (size_t k = 0; k < kGarbage; k += 8) {
     const uint64_t bits = mixed(job.limits.seed * 1000003 + k);
     std::memcpy(&job.garbage[k], &bits, sizeof bits);
