@@ -32,6 +32,7 @@ from rpl_core.model.device import Architecture
 from rpl_core.values import frozen
 from rpl_gfx942.plugin import rpl_device_models
 from rpl_optimize.contracts import GuardPart
+from rpl_optimize.interfaces.declared_change import ShuffledReduction
 from rpl_optimize.interfaces.proposer import InstalledTransformation
 from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict, KernelSource
 from rpl_optimize.loop.binary_stage import LaunchLimit, guard_binary
@@ -140,6 +141,7 @@ class Judged:
             must_change_loop=candidate.changes_loop,
             limit=None if most is None else LaunchLimit(most, None),
             lds_growth=candidate.lds_growth,
+            exchanged=sum(isinstance(one, ShuffledReduction) for one in candidate.declares),
         )
         # Nothing ran, so there is no launch that could be compared with a promise.
         return next((part for part in parts if not part.passed and part.guard != "launch-limit"), None)

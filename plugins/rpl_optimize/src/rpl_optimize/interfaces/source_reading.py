@@ -28,6 +28,7 @@ __all__ = [
     "SourceReading",
     "Span",
     "Store",
+    "TreeReduction",
 ]
 
 
@@ -103,6 +104,20 @@ class ElementWork:
     condition_holds: bool
     declarations: tuple[Span, ...]
     stores: tuple[ElementStore, ...]
+
+
+@frozen
+class TreeReduction:
+    """A ``for`` that begins at byte ``begin``, in which a block reduces a shared array by halves.
+
+    ``edits`` are begin, end and new text of what hands the last steps from lane to lane: the same operations
+    on the same pairs in the same order.
+    """
+
+    begin: int
+    line: int
+    array: str
+    edits: tuple[tuple[int, int, bytes], ...]
 
 
 @frozen
@@ -188,6 +203,15 @@ class SourceReading(ABC):
         """The parts of a kernel that stores ``P[i] = VALUE`` for its own ``i`` alone, or why it is none.
 
         As ``block_work``; no parameter changes, and of what it stores to it reads no other element.
+        """
+
+    @abstractmethod
+    def tree_reductions(self, kernel: str) -> tuple[TreeReduction, ...] | str:
+        """Loops ``for (s = N; s > 0; s /= 2)`` of ``if (t < s) A[t] = F(A[t], A[t + s]);``, or why there is
+        none.
+
+        In every instance of a template: ``t`` is ``threadIdx.x``, all work-items take each step, a barrier
+        stands between two, and ``F`` does nothing but compute. The edit leaves the same bits in ``A``.
         """
 
     @abstractmethod

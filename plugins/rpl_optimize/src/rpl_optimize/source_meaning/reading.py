@@ -17,6 +17,7 @@ from rpl_optimize.interfaces.source_reading import (
     Launch,
     SourceReading,
     Store,
+    TreeReduction,
 )
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.source_meaning.allocations import separate_pointers
@@ -24,6 +25,7 @@ from rpl_optimize.source_meaning.constants import constants_of
 from rpl_optimize.source_meaning.front_end import FrontEnd, NotJudgedError, Side, shown_line
 from rpl_optimize.source_meaning.functions import FUNCTIONS, children, type_name
 from rpl_optimize.source_meaning.launches import launches_of
+from rpl_optimize.source_meaning.reductions import tree_reductions
 from rpl_optimize.source_meaning.streams import streamed_stores
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Original, Unit
@@ -121,6 +123,13 @@ class CompilerReading(SourceReading):
         except HeadersNeededError:
             whole = self._whole()
             return whole if isinstance(whole, str) else work(whole, self.text, kernel)
+
+    def tree_reductions(self, kernel: str) -> tuple[TreeReduction, ...] | str:
+        unit = self._whole()
+        if isinstance(unit, str):
+            return unit
+        assert not isinstance(self.front_end, str)
+        return tree_reductions(unit, self.text, kernel, self.front_end.words)
 
     def separate_pointers(self, kernel: str) -> tuple[str, ...] | str:
         device, host = self._whole(), self._whole("host")
