@@ -28,6 +28,7 @@ _HARMLESS = {
     "index of variables": "int i = n % 5; out[i + 2 * (n % 3)] = in[i];",
     "over two lines": "out[7] =\n      in[7];",
     "nested braces": "{ { out[n] = in[(n * 3) % 16]; } }",
+    "a call in a loop": "for (int i = 0; i < n; ++i) out[i + 8] = twice(in[i], i);",
     "choice": "out[8] = n > 5 ? in[8] : in[9];",
 }
 _HOSTILE = {
@@ -50,6 +51,12 @@ _HOSTILE = {
     "lambda in the value": "int i = 0; out[i] = [&] { i = 3; return 1; }();",
     "captured": "[&] { out[0] = 1; float y = out[0]; (void)y; }();",
     "braces": "out[0] = {1};",
+    "a function counts": "int i = 0; out[i] = counted(i);",
+    "a function counts by address": "int i = 0; int* p = &i; out[i] = counted(*p);",
+    "a lambda counts": "int i = 0; auto f = [&] { return ++i; }; out[i] = f();",
+    "a place that a function moves": "int a[2] = {}; out[a[1]] = counted(a[1]);",
+    "a name for a variable": "int i = 0; const int& r = i; out[r] = counted(i);",
+    "a variable of the file": "out[of_file] = moved();",
     "other way around": "0[out] = 1;",
 }
 
@@ -62,6 +69,8 @@ def _text(bodies: dict[str, str]) -> str:
     helpers = (
         "__device__ float twice(float a, float b) { return a + 2 * b; }\n"
         "__device__ void set(float* p) { p[0] = 1; }\n"
+        "__device__ float counted(int& i) { return ++i; }\n"
+        "__device__ int of_file;\n__device__ float moved() { return ++of_file; }\n"
     )
     return "#include <hip/hip_runtime.h>\n" + helpers + "\n".join(kernels) + "\n"
 
@@ -117,7 +126,9 @@ def test_static_members_of_classes_are_kernels_too(rpl_require, tmp_path):
         "#include <hip/hip_runtime.h>\n"
         "template <typename T> struct Sums {\n"
         "  T kept;\n"
-        "  __global__ static void halve(T* out, const T* in, int n) { if (n > 3) out[n] = in[n] / 2; }\n"
+        "  __global__ static void halve(T* out, const T* in, int n) {\n"
+        "    auto safe = [&](int i) { return i < 9 ? in[i] : T(0); };\n"
+        "    if (n > 3) out[n] = safe(n) / 2;\n  }\n"
         "  __global__ static void keep(T* out, const T* in) { out[0] = in[0]; out[1] = out[0]; }\n"
         "};\n"
         "template struct Sums<float>;\n"

@@ -39,7 +39,7 @@ HEADERS = (".h", ".hh", ".hpp", ".hxx", ".cuh")
 class KernelTransformation(Transformation):
     """Proposes kernel by kernel."""
 
-    suffixes = (".cu", ".hip", ".cpp", ".cc", ".cxx")
+    suffixes: tuple[str, ...] = (".cu", ".hip", ".cpp", ".cc", ".cxx")
 
     def propose(self, source: KernelSource) -> tuple[EditCandidate, ...]:
         file = read_source_file(source.text)

@@ -16,6 +16,8 @@ BUILTIN = "__builtin_nontemporal_store"
 _NUMBER = re.compile(r"(?:(?:unsigned|signed) )?(?:char|short|int|long|long long|float|double|_Float16)")
 _POINTER = re.compile(r"[\w: ]+ \*(?: ?(?:const|__restrict))*")
 _CHANGES = frozenset(("CompoundAssignOperator", "LambdaExpr", "StmtExpr"))
+_CALLS = frozenset(("CallExpr", "CXXMemberCallExpr", "CXXOperatorCallExpr", "CXXConstructExpr"))
+_AROUND = frozenset(("ParenExpr", "MemberExpr"))
 _BODIES = {"CompoundStmt": 0, "IfStmt": 1, "ForStmt": -1, "WhileStmt": -1}
 
 
@@ -36,17 +38,40 @@ def _stores(function: Node) -> Iterator[Store]:
         for node in children(function)
         if node.get("kind") == "ParmVarDecl" and _POINTER.fullmatch(type_name(node))
     }
+    seen_elsewhere = _seen_elsewhere(function)
     uses: dict[str, list[Store | None]] = {}
     for node, parents in below(function):
         identity = node.get("referencedDecl", {}).get("id")
         if node.get("kind") == "DeclRefExpr" and identity in pointers:
-            uses.setdefault(identity, []).append(_store(node, parents))
+            uses.setdefault(identity, []).append(_store(node, parents, seen_elsewhere))
     for stores in uses.values():
         if None not in stores:
             yield from (store for store in stores if store is not None)
 
 
-def _store(name: Node, parents: Parents) -> Store | None:
+def _seen_elsewhere(function: Node) -> set[str]:
+    """Variables that a function which is called might change: by reference, address, capture, of the file."""
+    own: set[str] = set()
+    seen: set[str] = set()
+    for node, parents in below(function):
+        if node.get("kind") in {"VarDecl", "ParmVarDecl"}:
+            own.add(str(node["id"]))
+        declared = node.get("referencedDecl", {})
+        if node.get("kind") != "DeclRefExpr" or declared.get("kind") not in {"VarDecl", "ParmVarDecl"}:
+            continue
+        said = str(declared.get("type", {}).get("qualType"))
+        if re.fullmatch(r"const [^*&]+", said):
+            continue
+        outer = next((one for one in reversed(parents) if one.get("kind") not in _AROUND), {})
+        assigns = outer.get("opcode") in {"=", "++", "--"} or outer.get("kind") == "CompoundAssignOperator"
+        inside = any(one.get("kind") == "LambdaExpr" for one in parents)
+        loaded = outer.get("castKind") == "LValueToRValue"
+        if declared["id"] not in own or "&" in said or not (loaded or (assigns and not inside)):
+            seen.add(str(declared["id"]))
+    return seen
+
+
+def _store(name: Node, parents: Parents, seen_elsewhere: set[str]) -> Store | None:
     """``NAME[INDEX] = VALUE`` as a statement of its own, no end of it out of a macro."""
     load, target, assignment, around = (*reversed(parents), {}, {}, {}, {})[:4]
     if load.get("castKind") != "LValueToRValue" or target.get("kind") != "ArraySubscriptExpr":
@@ -63,6 +88,17 @@ def _store(name: Node, parents: Parents) -> Store | None:
         return None
     if _changes_anything(target) or _changes_anything(value):
         return None
+    index = [one for one, _ in below({"inner": children(target)[1:]})]
+    other_memory = any(
+        one.get("kind") == "ArraySubscriptExpr"
+        or (one.get("kind") == "UnaryOperator" and one.get("opcode") == "*")
+        for one in index
+    )
+    named = {one.get("referencedDecl", {}).get("id") for one in index}
+    if any(one.get("kind") in _CALLS for one, _ in below({"inner": [value]})) and (
+        other_memory or named & seen_elsewhere
+    ):
+        return None  # the language leaves open whether the place is found before the call or behind it
     at = next(number for number, part in enumerate(children(around)) if part is assignment)
     if at < place or (place < 0 and at != len(children(around)) - 1):
         return None
