@@ -177,8 +177,8 @@ class SourceReading(ABC):
         """All launches of a kernel in the file, or why they are not known.
 
         Constants are worked out as the compiler resolves them: ``constexpr`` variables, template arguments,
-        ``dim3`` variables that are never changed. A kernel whose address is taken, or that a function of the
-        runtime launches, is one whose launches are not known.
+        ``dim3`` variables that are never changed. Functions of HIP that launch what they are given count. A
+        kernel whose address is taken otherwise is one whose launches are not known.
         """
 
     @abstractmethod

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.ingest.load import load_recording
+from rpl_core.ingest import load_recording
 from rpl_core.pipeline import architectures
 from rpl_core.values import frozen
 from rpl_optimize.contracts import EvidencePart, GuardPart, PlacementPart, PlannedData, ShiftPart
