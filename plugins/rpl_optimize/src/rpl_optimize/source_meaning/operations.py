@@ -24,7 +24,6 @@ __all__ = [
     "RefusedError",
     "bare",
     "callees",
-    "defined",
     "is_loaded",
     "is_special",
     "value_of",
@@ -114,7 +113,7 @@ class Operations:
         return int(sign in _ARITHMETIC and type_name(node).removeprefix("const ") in _FLOATS)
 
     def _called(self, identity: str) -> int:
-        function, name = defined(self.unit, identity)
+        function, name = self.unit.definition(identity)
         if function is None:
             if not _PICKS.fullmatch(name):
                 raise RefusedError(f"its operation calls {name}, which is not known to compute only")
@@ -167,14 +166,6 @@ def callees(call: Node) -> Iterator[str]:
     yield str(identity)
 
 
-def defined(unit: Unit, identity: str) -> tuple[Node | None, str]:
-    """The declaration of a function that has its body, if one has, and its name."""
-    nodes = [unit.dump.function(one) for one in (*unit.dump.redeclarations(identity), identity)]
-    known = [node for node in nodes if node is not None]
-    whole = next((node for node in known if body_of(node) is not None), None)
-    return whole, str(known[0].get("name")) if known else "a function that is not known"
-
-
 def value_of(variable: Node) -> Node | None:
     """What a variable is declared with."""
     value = [one for one in children(variable) if not one.get("kind", "").endswith("Attr")]
@@ -194,5 +185,5 @@ def is_loaded(parents: Parents, *, constant: bool = False) -> bool:
         if parent.get("kind") == "ParenExpr" or (constant and parent.get("kind") == "ConditionalOperator"):
             continue
         bound = parent.get("castKind") == "NoOp" and type_name(parent).startswith("const ")
-        return parent.get("castKind") == "LValueToRValue" or (constant and bound)
+        return bool(parent.get("castKind") == "LValueToRValue" or (constant and bound))
     return False

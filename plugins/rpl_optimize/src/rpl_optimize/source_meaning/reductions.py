@@ -35,7 +35,6 @@ from rpl_optimize.source_meaning.operations import (
     RefusedError,
     bare,
     callees,
-    defined,
     is_loaded,
     is_special,
     value_of,
@@ -207,7 +206,7 @@ class _Kernel:
         if identity in seen:
             return
         seen.add(identity)
-        function, name = defined(self.unit, identity)
+        function, name = self.unit.definition(identity)
         if name == "__builtin_amdgcn_endpgm":
             raise RefusedError("a work-item may leave the kernel before the loop")
         for node, _ in below(function or {}):
@@ -479,7 +478,7 @@ def _positive(condition: Node, identity: str) -> bool:
     if right.get("referencedDecl", {}).get("id") == identity:
         left, right, sign = right, left, sign.translate(str.maketrans("<>", "><"))
     named = left.get("referencedDecl", {}).get("id") == identity and right.get("kind") == "IntegerLiteral"
-    return named and (sign, right.get("value")) in {(">", "0"), ("!=", "0"), (">=", "1")}
+    return bool(named and (sign, right.get("value")) in {(">", "0"), ("!=", "0"), (">=", "1")})
 
 
 def _names(node: Node, variable: Node) -> bool:

@@ -10,7 +10,7 @@ import attrs
 
 from rpl_core.values import frozen
 from rpl_optimize.source_meaning.front_end import FrontEnd, NotJudgedError, Pass, Preamble, Side
-from rpl_optimize.source_meaning.functions import FUNCTIONS, Event, events_of, type_name
+from rpl_optimize.source_meaning.functions import FUNCTIONS, Event, body_of, events_of, type_name
 from rpl_optimize.source_meaning.syntax_dump import Node, Place, Places, SyntaxDump
 
 _DUMP = ("-fsyntax-only", "-Xclang", "-ast-dump=json")
@@ -58,6 +58,17 @@ class Unit:
     own: tuple[OwnDeclaration, ...]
     _functions: dict[str, Function | None] = attrs.field(factory=dict, init=False)
     _special: dict[str, tuple[Function, ...]] = attrs.field(factory=dict, init=False)
+    _definitions: dict[str, tuple[Node | None, str]] = attrs.field(factory=dict, init=False)
+
+    def definition(self, identity: str) -> tuple[Node | None, str]:
+        """The declaration of a function that has its body, if one has, and its name."""
+        if identity not in self._definitions:
+            nodes = [self.dump.function(one) for one in self.dump.redeclarations(identity)]
+            known = [node for node in nodes if node is not None]
+            whole = next((node for node in known if body_of(node) is not None), None)
+            name = str(known[0].get("name")) if known else "a function that is not known"
+            self._definitions[identity] = (whole, name)
+        return self._definitions[identity]
 
     def function(self, identity: str) -> Function | None:
         """What is called by this id, by the declaration that has its body; ``None`` for a variable."""
