@@ -36,12 +36,13 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from attrs import evolve
 from demo import compiler, fetched_runtime, link_words
 
+from rpl_core.values import frozen
 from rpl_emu.demo.steps import RPL
 
 HERE = Path(__file__).resolve().parent
@@ -83,7 +84,7 @@ _CLOSE = 1e-4
 _TWO_ROUNDINGS = "EXTRA_CFLAGS=-ffp-contract=off"
 
 
-@dataclass(frozen=True)
+@frozen
 class Row:
     program: str
     outcome: str
@@ -200,7 +201,7 @@ class Checkout:
         self.make(self.sources / f"{program}-hip", "clean")
         again = self.tried(program, _TWO_ROUNDINGS)
         self.make(self.sources / f"{program}-hip", "clean")
-        return replace(again, detail=f"by {_TWO_ROUNDINGS}: {again.detail}; else {difference}")
+        return evolve(again, detail=f"by {_TWO_ROUNDINGS}: {again.detail}; else {difference}")
 
     def on_x86(self, program: str, commands: list[list[str]]) -> str:
         """What the OpenMP sibling prints. Raises NoReferenceError."""
@@ -362,7 +363,7 @@ def main() -> int:
             if program not in rows or {program, rows[program].outcome} & set(given.again):
                 row = rows[program] = checkout.tried(program)
                 if row.outcome == "wrong" and program in unfit:
-                    row = rows[program] = replace(row, outcome="unfit", detail=unfit[program])
+                    row = rows[program] = evolve(row, outcome="unfit", detail=unfit[program])
                 print(f"{row.outcome:9} {program}: {row.detail}", flush=True)
                 _write(given.record, rows)  # a run that is stopped leaves what it had
     counted = Counter(row.outcome for row in rows.values())
