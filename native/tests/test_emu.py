@@ -187,6 +187,13 @@ def test_each_way_to_fail_has_its_own_end(emulator, examples):
     assert "Next:" in ran.stderr
 
 
+def test_many_workgroups_in_flight_overrun_a_limit_by_one_of_their_turns(emulator, examples):
+    options = ("--max-instructions", "60000")
+    ran = emulator.launch(examples, "endless", "zeros:4", grid="4096", block="64", options=options)
+    assert ran.status == 124
+    assert 60_000 < ran.document["instructions"] <= 60_000 + 16_384
+
+
 def test_sanitize_names_both_places(emulator, examples):
     ran = emulator.launch(examples, "race", "zeros:512", grid="128", block="128", options=("--sanitize",))
     assert ran.status == 1

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "model/caches.h"
 #include "sanitize/findings.h"
@@ -382,6 +383,8 @@ class Worker {
       } else {
         ++k;
       }
+      // A turn of all takes seconds where thousands of workgroups are in flight.
+      if (done >= job_.limits.quantum) check_limits(std::exchange(done, 0));
     }
     check_limits(done);
   }

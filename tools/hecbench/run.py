@@ -1,0 +1,375 @@
+"""Builds the HIP programs of HeCBench, runs each on the emulated GPU, and says which came out right.
+
+    RPL_EMU_FOLDER=build python tools/hecbench/run.py CHECKOUT [PROGRAM ...] [--record FILE]
+
+CHECKOUT is one of https://github.com/zjin-lcf/HeCBench that may be written to: programs are built in it as
+their Makefiles say, with a `hipcc` of clang and the runtime of `rpl emu get-runtime`. What they are
+called with: arguments.tsv where their own run would take long (`;;` parts several runs), else what `make run`
+does. sizes.tsv makes sizes smaller that stand in the sources.
+
+A row of FILE (default results.tsv beside this script, which holds the project's own run) for each program:
+
+    pass      its own words say so (words.tsv has each program's; else a line with PASS or its like)
+    x86       what it prints, times left out, is what its OpenMP sibling prints, built for this CPU
+    no-check  it ran to its end, and neither says whether that is right
+    unfit     by its text it can't be right on a wave of 64 lanes; unfit.tsv says why
+    differs   it prints other results than its sibling, by numbers or by lines
+    wrong     its own words say that it failed, or it crashed
+    refused   it reached what the emulator does not offer; the last column has the emulator's line
+    limit     it did not end in --seconds
+    not-built the compiler's first error, or the library that is absent
+    not-run   its `make run` needs what is not here: data that is not in the checkout, Python packages
+
+Programs with a row are left out: a run that was stopped goes on where it was. ``--again CLASS`` (or names)
+does them anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from attrs import evolve
+from demo import compiler, fetched_runtime, link_words
+
+from rpl_core.values import frozen
+from rpl_emu.demo.steps import RPL
+
+HERE = Path(__file__).resolve().parent
+#: The commit that arguments.tsv, words.tsv and results.tsv were made for.
+COMMIT = "f27000a5188f8ac79bd43fc95a1b3f890c18823d"
+#: Tried as any other, and told apart: their headers are in no package of the runtime.
+LIBRARIES = re.compile(
+    r"[<'\"](?P<name>hipblaslt|hipblas|hipcub|hipfft|hiprand|hipsolver|hipsparse|mpi|boost|gsl|miopen|rccl|"
+    r"rocblas|rocprim|rocrand|rocwmma|thrust|omp|cblas|mkl|oneapi)[/.][\w./]*[>'\"]"
+)
+_PASS = re.compile(
+    r"\bPASS(ED)?\b|\b[Pp]assed\b|\bpass\W*$|\b(SUCCESS|[Ss]uccess(ful)?)\b|\b[Vv]erified\b|\b[Cc]orrect\b|\bOK\b"
+)
+_FAIL = re.compile(
+    r"\bfail(s|ed|ures?)?\b|\bmis-?match(es|ed)?\b|\bincorrect\b|\bwrong\b|\bnot equal\b|"
+    r"\berrors?\s*([:!]|in\b|at\b|code\b)",
+    re.IGNORECASE,
+)
+#: What follows says how many or how large. Of none or a small one the line is a pass; of an error's size
+#: alone it is no verdict.
+_COUNTED = re.compile(
+    r"\b(?P<what>fail|mis-?match|error)\w*(?:.{0,40}[:=]\s*|\D{0,40}?)(?P<number>\d[\d.]*(?:e[-+]?\d+)?)\b",
+    re.IGNORECASE,
+)
+#: In the words of a program that ended with an error: it had nothing to work on.
+_NO_DATA = re.compile(
+    r"no such file|(can('|no)t|unable|could not|fail\w*|error)\W+(to )?(open|load|read|find)|does not exist",
+    re.IGNORECASE,
+)
+_SMALL = 1e-3
+#: Lines about times, rates, devices and memory, which differ from run to run and from CPU to GPU.
+_TIMES = re.compile(
+    r"tim(e|ing)|seconds?\b|\bsecs?\b|\d\s*\(?([mun]?s|sec)\b|[GM]B/s|[GMT]i?B|FLOP|bandwidth|throughput|"
+    r"speed-?up|device|platform|thread|\bper\s+(second|iteration)|latency|clock|cycles|duration|elapsed",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.IGNORECASE)
+_CLOSE = 1e-4
+_TWO_ROUNDINGS = "EXTRA_CFLAGS=-ffp-contract=off"
+
+
+@frozen
+class Row:
+    program: str
+    outcome: str
+    arguments: str
+    detail: str
+
+
+class NoReferenceError(Exception):
+    """There is nothing by the same program's text for x86 to compare with."""
+
+
+class Checkout:
+    """The programs, and what they are built and run with."""
+
+    def __init__(self, folder: Path, openmp: Path, seconds: float) -> None:
+        self.sources = folder / "src"
+        #: What each program printed.
+        self.outputs = folder / "emulated"
+        self.seconds = seconds
+        clang = compiler()
+        runtime = fetched_runtime(clang, lambda line: print(line, file=sys.stderr))
+        bitcode = next(runtime.glob("usr/lib/llvm-*/lib/clang/*/amdgcn/bitcode"))
+        words = [clang, "--offload-arch=gfx942", "-mcode-object-version=5", f"--rocm-path={runtime / 'usr'}"]
+        words += [f"--rocm-device-lib-path={bitcode}", "-isystem", str(runtime / "usr/include"), "-w"]
+        words += ["-D__AMDGCN_WAVEFRONT_SIZE=64", "-D__HIP_PLATFORM_AMD__"]
+        headers = subprocess.run(
+            ["g++", "-print-file-name=include"], capture_output=True, text=True, check=True
+        )
+        (openmp / "omp.h").symlink_to(Path(headers.stdout.strip(), "omp.h"))
+        self.environment = {
+            **os.environ,
+            "PATH": f"{HERE}:{os.environ['PATH']}",
+            "HIPCC_COMPILE": " ".join(words),
+            "HIPCC_LINK": " ".join(link_words(runtime)),
+            "HIPCC_OPENMP": str(openmp),
+            "OMP_NUM_THREADS": "1",
+        }
+        self.arguments = _table("arguments.tsv")
+        self.words = _table("words.tsv")
+
+    def names(self) -> list[str]:
+        return [path.name.removesuffix("-hip") for path in sorted(self.sources.glob("*-hip"))]
+
+    def tried(self, program: str, *options: str) -> Row:
+        """Build, run, judge. ``options`` are of make."""
+        folder = self.sources / f"{program}-hip"
+        smaller = self.made_smaller(program)
+        built = self.make(folder, *options)
+        if built.returncode:
+            return Row(program, "not-built", "", _why_not_built(built.stderr + built.stdout))
+        commands = self.commands(program, folder)
+        said = smaller + " ;; ".join(shlex.join(command) for command in commands)
+        if not commands:
+            return Row(program, "not-run", "", "`make run` calls no program of its folder")
+        output = ""
+        for command in commands:
+            launcher = [*RPL, "-q", "emu", "run", "--time-limit", str(self.seconds), "--"]
+            status, printed, errors = self.call([*launcher, *command], folder)
+            output += printed
+            if status == 69:
+                return Row(program, "refused", said, _line(errors, "rpl|softkfd|emu"))
+            if status == 124:
+                return Row(program, "limit", said, _line(errors, "limit"))
+            if status and _NO_DATA.search(errors + printed):
+                return Row(program, "not-run", said, _line(errors + printed, _NO_DATA.pattern))
+            if status < 0 or status >= 128:
+                return Row(
+                    program, "wrong", said, f"ended with {status}: {_line(errors + printed, 'rror|fault')}"
+                )
+            if status:
+                output += f"\nexit status {status} is a failure: {_line(errors + printed, 'rror')}\n"
+        self.outputs.mkdir(exist_ok=True)
+        (self.outputs / f"{program}.txt").write_text(output)
+        return self.judged(program, said, output, commands, alike=_TWO_ROUNDINGS in options)
+
+    def made_smaller(self, program: str) -> str:
+        """Sizes that stand in the sources. Raises SystemExit where one does not."""
+        told = []
+        for row in (HERE / "sizes.tsv").read_text().splitlines():
+            name, file, large, small = row.split("\t")
+            if name == program:
+                text = (self.sources / file).read_text(errors="surrogateescape")
+                if large not in text and small not in text:
+                    raise SystemExit(f"{file} holds no {large!r}: this is another commit than {COMMIT}")
+                (self.sources / file).write_text(text.replace(large, small), errors="surrogateescape")
+                told.append(f"[{large} -> {small}] ")
+        return "".join(told)
+
+    def judged(self, program: str, said: str, output: str, commands: list[list[str]], *, alike: bool) -> Row:
+        """By its own words, else by x86. ``alike``: it was built to round as x86 does."""
+        if program in self.words:
+            if right := re.search(self.words[program], output, re.MULTILINE | re.DOTALL):
+                return Row(program, "pass", said, f"as words.tsv has it: {_line(right[0], '.')}")
+            return Row(program, "wrong", said, f"nothing says {self.words[program]!r}: {_line(output, '.')}")
+        verdicts = [(verdict, line.strip()) for line in output.splitlines() if (verdict := _verdict(line))]
+        for wanted in ("wrong", "pass"):
+            if found := [line for verdict, line in verdicts if verdict == wanted]:
+                return Row(program, wanted, said, found[0 if wanted == "wrong" else -1])
+        ours = _results(output)
+        if not any(_NUMBER.search(line) for line in ours):
+            return Row(program, "no-check", said, "no check, and it prints no result")
+        try:
+            theirs = _results(self.on_x86(program, commands))
+        except NoReferenceError as error:
+            return Row(program, "no-check", said, f"no check; {error}")
+        difference = _difference(ours, theirs)
+        if difference is None:
+            return Row(program, "x86", said, f"{len(ours)} lines, the last: {ours[-1]}")
+        if alike or " lines, x86 " in difference:
+            if _difference(theirs, _results(self.on_x86(program, commands))):
+                return Row(program, "no-check", said, "no check; its sibling prints another result each time")
+            return Row(program, "differs", said, difference)
+        # hipcc makes one rounding of a product and a sum, g++ for x86 two.
+        self.make(self.sources / f"{program}-hip", "clean")
+        again = self.tried(program, _TWO_ROUNDINGS)
+        self.make(self.sources / f"{program}-hip", "clean")
+        return evolve(again, detail=f"by {_TWO_ROUNDINGS}: {again.detail}; else {difference}")
+
+    def on_x86(self, program: str, commands: list[list[str]]) -> str:
+        """What the OpenMP sibling prints. Raises NoReferenceError."""
+        sibling = self.sources / f"{program}-omp"
+        if not (sibling / "Makefile.aomp").exists():
+            raise NoReferenceError("no OpenMP sibling")
+        built = self.make(sibling, "-f", "Makefile.aomp", "DEVICE=cpu", "CC=g++")
+        if built.returncode:
+            raise NoReferenceError(f"its sibling is not built: {_why_not_built(built.stderr)}")
+        expected = ""
+        for command in commands:
+            status, printed, _ = self.call(command, sibling)
+            if status:
+                raise NoReferenceError(f"its sibling ended with {status}")
+            expected += printed
+        if "nan" in expected.lower():
+            raise NoReferenceError("its sibling computes not-a-number on this CPU")
+        return expected
+
+    def commands(self, program: str, folder: Path) -> list[list[str]]:
+        """The program's calls, which begin with its path."""
+        if program in self.arguments:
+            target = self._program(folder)
+            return [[target, *part.split()] for part in self.arguments[program].split(";;")] if target else []
+        listed = self.make(folder, "-n", "run").stdout.replace("\\\n", " ")
+        calls = (line.strip() for line in listed.splitlines())
+        return [
+            shlex.split(line.partition(">")[0]) for line in calls if line.startswith("./") and "$" not in line
+        ]
+
+    def _program(self, folder: Path) -> str | None:
+        listed = self.make(folder, "-n", "run").stdout
+        found = re.search(r"(?:^|\s)(\./[\w+-]+)", listed)
+        return found[1] if found else None
+
+    def make(self, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+        command = ["make", "-C", str(folder), *words]
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def call(self, command: list[str], folder: Path) -> tuple[int, str, str]:
+        """Status as a shell has it, output, errors. What does not end by itself has 124."""
+        with (
+            tempfile.TemporaryFile("w+", errors="replace") as out,
+            tempfile.TemporaryFile("w+", errors="replace") as err,
+        ):
+            try:
+                status = subprocess.run(
+                    command,
+                    stdout=out,
+                    stderr=err,
+                    cwd=folder,
+                    env=self.environment,
+                    stdin=subprocess.DEVNULL,
+                    timeout=self.seconds + 15,
+                ).returncode
+            except subprocess.TimeoutExpired:
+                status = 124
+            except OSError as error:
+                return 127, "", str(error)
+            out.seek(0)
+            err.seek(0)
+            return status, out.read(4 << 20), err.read(1 << 20)
+
+
+def _table(name: str) -> dict[str, str]:
+    rows = (HERE / name).read_text().splitlines()
+    return {name: words for name, _, words in (row.partition("\t") for row in rows)}
+
+
+def _why_not_built(text: str) -> str:
+    errors = [line for line in text.splitlines() if re.search(r"\berror\b|Error|undefined", line)]
+    first = errors[0] if errors else text.strip()[-160:]
+    library = LIBRARIES.search(first)
+    return f"needs {library['name']}" if library and "not found" in first else _short(first)
+
+
+def _line(text: str, pattern: str) -> str:
+    """The last line that has it, else the last one."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return _short(
+        next(
+            (line for line in reversed(lines) if re.search(pattern, line, re.IGNORECASE)),
+            lines[-1] if lines else "no word",
+        )
+    )
+
+
+def _short(line: str) -> str:
+    return re.sub(r"\S*/(?=[^/\s]+)", "", line).strip()[:300]
+
+
+def _verdict(line: str) -> str | None:
+    """What a line says of its program: "pass", "wrong", nothing."""
+    if re.search(r"\bPASS", line) and not re.search(r"\bFAIL", line):
+        return "pass"
+    if counted := _COUNTED.search(line):
+        if abs(float(counted["number"].rstrip("."))) <= _SMALL:
+            return "pass"
+        return None if counted["what"].lower() == "error" else "wrong"
+    if _FAIL.search(line):
+        return "wrong"
+    return "pass" if _PASS.search(line) else None
+
+
+def _results(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip() and not _TIMES.search(line)]
+
+
+def _difference(ours: list[str], theirs: list[str]) -> str | None:
+    """None where words are equal and numbers differ by less than 1e-4 of the larger."""
+    if len(ours) != len(theirs):
+        return f"{len(ours)} lines, x86 {len(theirs)}"
+    for one, other in zip(ours, theirs, strict=True):
+        if "".join(_NUMBER.sub("#", one).split()) != "".join(_NUMBER.sub("#", other).split()):
+            return f"{one!r}, x86 {other!r}"
+        for mine, its in zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True):
+            if not math.isclose(float(mine), float(its), rel_tol=_CLOSE, abs_tol=1e-12):
+                return f"{one!r}, x86 {other!r}"
+    return None
+
+
+def _read(path: Path) -> dict[str, Row]:
+    if not path.exists():
+        return {}
+    with path.open(newline="") as file:
+        return {row[0]: Row(*row) for row in list(csv.reader(file, delimiter="\t"))[1:]}
+
+
+def _write(path: Path, rows: dict[str, Row]) -> None:
+    beside = path.with_suffix(".part")
+    with beside.open("w", newline="") as file:
+        table = csv.writer(file, delimiter="\t", lineterminator="\n")
+        table.writerow(("program", "outcome", "called_with", "detail"))
+        for _, row in sorted(rows.items()):
+            table.writerow((row.program, row.outcome, row.arguments, " ".join(row.detail.split())))
+    beside.replace(path)
+
+
+def main() -> int:
+    """1 where a program came out wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("checkout", type=Path)
+    parser.add_argument("programs", nargs="*")
+    parser.add_argument("--record", type=Path, default=HERE / "results.tsv")
+    parser.add_argument("--seconds", type=float, default=60, help="for each call of a program")
+    parser.add_argument("--again", nargs="+", default=[], help="classes or programs")
+    given = parser.parse_args()
+    rows, unfit = _read(given.record), _table("unfit.tsv")
+    with tempfile.TemporaryDirectory() as openmp:
+        checkout = Checkout(given.checkout.resolve(), Path(openmp), given.seconds)
+        for program in given.programs or checkout.names():
+            if program not in rows or {program, rows[program].outcome} & set(given.again):
+                row = rows[program] = checkout.tried(program)
+                if row.outcome == "wrong" and program in unfit:
+                    row = rows[program] = evolve(row, outcome="unfit", detail=unfit[program])
+                print(f"{row.outcome:9} {program}: {row.detail}", flush=True)
+                _write(given.record, rows)  # a run that is stopped leaves what it had
+    counted = Counter(row.outcome for row in rows.values())
+    print(", ".join(f"{count} {outcome}" for outcome, count in sorted(counted.items())))
+    return 1 if counted["wrong"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
