@@ -174,8 +174,7 @@ def what_if_by(
     for first in range(0, len(scenarios), batch):
         changes = [savings.changes(scenario) for scenario in scenarios[first : first + batch]]
         for passed, found in zip(passes, predicted, strict=True):
-            offset = _offsets_of_all(contraction, [passed.gain + gain for gain, _ in changes])
-            ends = offset[contraction.last_of_segment].T
+            ends = _offsets_at_ends(contraction, [passed.gain + gain for gain, _ in changes])
             for by, (_, length) in zip(ends, changes, strict=True):
                 found.append(int((passed.length + length + by).max(initial=0)))
     recorded = [critical_path_ns(contraction, passed) for passed in passes]
@@ -256,10 +255,10 @@ class _Look:
     to_segment_end: NDArray[np.int32]
 
 
-def _offsets_of_all(contraction: Contraction, gains: Sequence[IntArray]) -> IntArray:
-    """Offsets of shape (breakpoints, scenarios) for the gains of all edges under each scenario."""
+def _offsets_at_ends(contraction: Contraction, gains: Sequence[IntArray]) -> Sequence[IntArray]:
+    """For the gains of all edges under each scenario the offset at the end of every segment."""
     if contraction.sweeps is not None:
-        return np.stack([contraction.sweeps.offsets(gain) for gain in gains], axis=1)
+        return [contraction.sweeps.at_ends(gain) for gain in gains]
     offset = np.zeros((contraction.breakpoint.size, len(gains)), dtype=np.int64)
     rows, reached = list(offset), np.empty(len(gains), dtype=np.int64)
     add, maximum = np.add, np.maximum
@@ -275,4 +274,4 @@ def _offsets_of_all(contraction: Contraction, gains: Sequence[IntArray]) -> IntA
         for target, source, carried, added in steps:
             add(rows[source], added, out=reached)
             maximum(reached, rows[carried], out=rows[target])
-    return offset
+    return list(offset[contraction.last_of_segment].T)
