@@ -88,18 +88,17 @@ class Sweeps:
 
     def offsets(self, gain: IntArray) -> IntArray:
         """Offset per breakpoint; ``gain`` is per ordered edge."""
-        return self.carry(self._last_brought(gain))
+        return self.carry(self._last_brought(gain[self.edge]))
 
-    def at_ends(self, gain: IntArray) -> IntArray:
-        """Of these the one at the end of each segment, which costs a part of all."""
+    def at_ends(self, by_target: IntArray) -> IntArray:
+        """Of these the one at the end of each segment, which costs a part of all; gains by target."""
         offset = np.zeros(int(self.segment[-1]) + 1, dtype=np.int64)
         if self.into.size:
-            offset[self.into] = np.maximum.reduceat(self._last_brought(gain), self.first_into)
+            offset[self.into] = np.maximum.reduceat(self._last_brought(by_target), self.first_into)
         return np.maximum(offset, 0, out=offset)
 
-    def _last_brought(self, gain: IntArray) -> IntArray:
+    def _last_brought(self, by_target: IntArray) -> IntArray:
         """What each edge by target brings in the last sweep."""
-        by_target = gain[self.edge]
         brought = by_target
         for _ in range(1, self.count):
             brought = self.carry(brought)[self.source] + by_target
