@@ -168,7 +168,7 @@ def what_if_by(
     if sums is not None:
         return [_without_edges(passed.length, sums, scenarios) for passed in passes]
     contraction = graph.contraction
-    order = contraction.sweeps.edge if contraction.sweeps else slice(None)
+    order: IntArray | slice = contraction.sweeps.edge if contraction.sweeps else slice(None)
     recorded_gains = [passed.gain[order] for passed in passes]
     savings = _Savings(graph, weightings[0].execution_ns, symbol[graph.order], order)
     predicted: list[list[int]] = [[] for _ in passes]
