@@ -435,7 +435,9 @@ def _one_execution(traces: Sequence[Trace]) -> Iterable[Trace]:
 
 
 def with_hashes(trace: Trace) -> Trace:
-    """``trace`` with the SHA-256 of every file that it was read from."""
+    """``trace`` with the SHA-256 of every file that it was read from, where its reader gives none."""
+    if len(trace.source.sha256) == len(trace.source.paths):
+        return trace
     hashes = tuple(sha256_of(Path(path)) for path in trace.source.paths)
     return attrs.evolve(trace, source=attrs.evolve(trace.source, sha256=hashes))
 

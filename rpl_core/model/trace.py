@@ -332,7 +332,10 @@ class CounterValues:
 
 @frozen
 class TraceSource:
-    """Which files a trace was read from and how."""
+    """Which files a trace was read from and how.
+
+    A reader that saw every byte of its files may give their ``sha256``; else they are read again for it.
+    """
 
     reader: str  # name of the reader object
     format: str  # and version, as the reader names it

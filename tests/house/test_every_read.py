@@ -148,6 +148,7 @@ OPENINGS = {
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/collector/passes.py:_has_second_line": OWN,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/collector/tool.py:_installed_rocm": SYSTEM,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/database.py:_connected": BLOCKS,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/database.py:PassingHash.finished": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/database.py:_copy_bytes": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/database.py:_refuse_super_journal": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/readers/csv/__init__.py:_edge_times": BLOCKS,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from itertools import accumulate
 
 import numpy as np
+import pytest
 
 from rpl_analysis.critical_path import CHAIN_REPAIR, build_graph, solve, trace_path, weigh
 from rpl_analysis.critical_path.segmented import running_max
@@ -157,3 +159,14 @@ def test_running_max_survives_keys_that_do_not_fit() -> None:
     values = np.array([5, 2**61, 7, 3, 9, 1])
     assert running_max(values, np.array([0, 0, 1, 1, 2, 2])).tolist() == [5, 2**61, 7, 7, 9, 9]
     assert running_max(values, np.array([0, 0, 1, 1, 5, 5])).tolist() == [5, 2**61, 7, 7, 9, 9]
+
+
+@pytest.mark.parametrize("most", [3, 600, 5000])
+@pytest.mark.parametrize("first", [-1, 0])
+def test_running_max_begins_anew_in_segments_of_any_length(most, first) -> None:
+    rng = np.random.default_rng(most)
+    lengths = rng.integers(0, most, 20)
+    values = rng.integers(0, 1000, int(lengths.sum()))
+    parts = np.split(values, np.cumsum(lengths)[:-1])
+    expected = [highest for part in parts for highest in accumulate(part.tolist(), max)]
+    assert running_max(values, np.repeat(np.arange(first, first + 20), lengths)).tolist() == expected

@@ -15,6 +15,8 @@ https://www.sqlite.org/security.html, https://www.sqlite.org/fileformat2.html (s
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import shutil
 import sqlite3
@@ -47,7 +49,9 @@ _LONGEST_TEXT = 4 << 20
 _LONGEST_ROW = 64 << 20
 _TEXTS_AT_LEAST = 64 << 20
 _TEXTS_PER_BYTE = 4
-_COPIED_AT_ONCE = 1 << 20
+_COPIED_AT_ONCE = _HASHED_AT_ONCE = 1 << 20
+#: What lies between pieces is read for the hash up to this part of the file (chosen).
+_LARGEST_GAP = 8
 _BUSY_S = 2.0
 _FUNCTIONS = frozenset({"count", "min", "max"})
 _PRAGMAS = frozenset({"table_info", "table_xinfo", "encoding"})
@@ -56,11 +60,52 @@ _NEVER_READ = "environment"
 
 @frozen(eq=False)
 class Database:
-    """An open read-only connection. ``path`` is the user's file, ``file`` the one that is read."""
+    """An open read-only connection. ``path`` is the user's file, ``file`` the one that is read.
+
+    ``passing`` hashes the user's file while its pages are read; None where another file is read.
+    """
 
     connection: sqlite3.Connection
     path: Path
     file: Path
+    passing: PassingHash | None = None
+
+
+class PassingHash:
+    """SHA-256 of a file most of which is read anyway: bytes are hashed as they come by.
+
+    A hash takes the bytes in order. What lies between two pieces is read for it alone, unless that is much
+    of the file: then it may still come by. What follows the last piece is read at the end.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._digest = hashlib.sha256()
+        self._hashed_bytes = 0
+        self._block = memoryview(b"")
+        self._gap_bytes = path.stat().st_size // _LARGEST_GAP
+
+    def saw(self, descriptor: int, begin: int, data: memoryview) -> None:
+        """Bytes of the file from ``begin`` on, which were read from ``descriptor``."""
+        if 0 < begin - self._hashed_bytes <= self._gap_bytes:
+            self._read(descriptor, begin)
+        if begin <= self._hashed_bytes < begin + len(data):
+            self._digest.update(data[self._hashed_bytes - begin :])
+            self._hashed_bytes = begin + len(data)
+
+    def finished(self) -> str:
+        """The hash of the whole file in hexadecimal."""
+        with self._path.open("rb", buffering=0) as stream:
+            self._read(stream.fileno(), sys.maxsize)
+        return self._digest.hexdigest()
+
+    def _read(self, descriptor: int, end: int) -> None:
+        self._block = self._block or memoryview(bytearray(_HASHED_AT_ONCE))
+        while count := os.preadv(
+            descriptor, [self._block[: min(_HASHED_AT_ONCE, end - self._hashed_bytes)]], self._hashed_bytes
+        ):
+            self._digest.update(self._block[:count])
+            self._hashed_bytes += count
 
 
 @contextmanager
@@ -78,7 +123,7 @@ def open_database(path: Path) -> Iterator[Database]:
             with closing(_connected(file, budget)) as connection:
                 connection.execute("PRAGMA query_only = ON")
                 connection.set_authorizer(_Allowed(plain_schema(connection), budget))
-                yield Database(connection, path, file)
+                yield Database(connection, path, file, PassingHash(path) if file == path else None)
             if before != _state(path):
                 raise _being_written(path)
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import os
 import random
 import sqlite3
 from contextlib import closing
@@ -176,6 +179,46 @@ def records(at, *cell):
     buffer[[0, 4, 8, 9]] = (13, 1, at >> 8, at & 0xFF)
     buffer[at : at + len(cell)] = cell
     return Records(buffer, 4096, 4096, 1, long_last=True)
+
+
+@pytest.fixture
+def read_bytes(monkeypatch):
+    """The bytes that are read from databases by their places."""
+    counts = []
+    preadv = os.preadv
+
+    def counted(descriptor, buffers, offset):
+        counts.append(preadv(descriptor, buffers, offset))
+        return counts[-1]
+
+    monkeypatch.setattr(os, "preadv", counted)
+    return counts
+
+
+@pytest.mark.parametrize("tables", ["", "t", "u", "tu", "ut", "tut"])
+def test_the_file_is_hashed_while_its_pages_are_read(tmp_path, read_bytes, tables):
+    path = make(tmp_path / "t.db", random_rows(3000))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE u (id INTEGER PRIMARY KEY, a INTEGER)")
+        connection.executemany("INSERT INTO u (a) VALUES (?)", [(i,) for i in range(40_000)])
+        connection.executemany("INSERT INTO t (a) VALUES (?)", [(i,) for i in range(500)])
+        connection.commit()
+    with open_database(path) as database:
+        for table in tables:
+            assert read_pages(database, table, ["id", "a"]) is not None
+        found = database.passing.finished()
+        assert database.passing.finished() == found
+    assert found == hashlib.sha256(path.read_bytes()).hexdigest()
+    if tables == "tu":  # in the order of the file: only the last pages of t, which lie behind u, come twice
+        assert path.stat().st_size <= sum(read_bytes) < 1.1 * path.stat().st_size
+
+
+def test_a_file_that_is_read_from_a_copy_is_not_hashed_by_it(tmp_path):
+    path = make(tmp_path / "t.db", random_rows(3))
+    packed = tmp_path / "t.db.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    with open_database(packed) as database:
+        assert database.passing is None
 
 
 def test_a_cell_must_lie_on_its_page():

@@ -74,7 +74,7 @@ class Sweeps:
 
     A sweep takes every edge once and carries what it brings along the segments; so many settle all offsets.
     ``edge`` are the ordered edges by target, ``source`` their breakpoints; ``first`` is where the edges into
-    each of the breakpoints ``entered`` begin.
+    each of the breakpoints ``entered`` begin, ``first_into`` where those into each of the segments ``into``.
     """
 
     count: int
@@ -83,14 +83,26 @@ class Sweeps:
     source: IntArray
     first: IntArray
     entered: IntArray
+    first_into: IntArray
+    into: IntArray
 
     def offsets(self, gain: IntArray) -> IntArray:
         """Offset per breakpoint; ``gain`` is per ordered edge."""
-        by_target = gain[self.edge]
-        offset = self.carry(by_target)
+        return self.carry(self._last_brought(gain[self.edge]))
+
+    def at_ends(self, by_target: IntArray) -> IntArray:
+        """Of these the one at the end of each segment, which costs a part of all; gains by target."""
+        offset = np.zeros(int(self.segment[-1]) + 1, dtype=np.int64)
+        if self.into.size:
+            offset[self.into] = np.maximum.reduceat(self._last_brought(by_target), self.first_into)
+        return np.maximum(offset, 0, out=offset)
+
+    def _last_brought(self, by_target: IntArray) -> IntArray:
+        """What each edge by target brings in the last sweep."""
+        brought = by_target
         for _ in range(1, self.count):
-            offset = self.carry(offset[self.source] + by_target)
-        return offset
+            brought = self.carry(brought)[self.source] + by_target
+        return brought
 
     def carry(self, brought: IntArray) -> IntArray:
         """Per breakpoint the most that edges into it or before it in its segment bring, 0 at least."""
@@ -111,8 +123,16 @@ def _shallow(segment: IntArray, source: IntArray, target: IntArray) -> Sweeps | 
     edge = np.argsort(target, kind="stable")
     ordered = target[edge]
     first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    first_into = np.flatnonzero(np.diff(segment[ordered], prepend=-1))
     sweeps = Sweeps(
-        count=1, segment=segment, edge=edge, source=source[edge], first=first, entered=ordered[first]
+        count=1,
+        segment=segment,
+        edge=edge,
+        source=source[edge],
+        first=first,
+        entered=ordered[first],
+        first_into=first_into,
+        into=segment[ordered[first_into]],
     )
     taken = np.zeros(segment.size, dtype=np.int64)
     for count in range(_MOST_SWEEPS + 1):

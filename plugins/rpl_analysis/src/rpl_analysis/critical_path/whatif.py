@@ -168,14 +168,15 @@ def what_if_by(
     if sums is not None:
         return [_without_edges(passed.length, sums, scenarios) for passed in passes]
     contraction = graph.contraction
-    savings = _Savings(graph, weightings[0].execution_ns, symbol[graph.order])
+    order: IntArray | slice = contraction.sweeps.edge if contraction.sweeps else slice(None)
+    recorded_gains = [passed.gain[order] for passed in passes]
+    savings = _Savings(graph, weightings[0].execution_ns, symbol[graph.order], order)
     predicted: list[list[int]] = [[] for _ in passes]
     batch = 1 if contraction.sweeps else max(_LEAST_BATCH, _MOST_GAINS // max(1, contraction.edge.size))
     for first in range(0, len(scenarios), batch):
         changes = [savings.changes(scenario) for scenario in scenarios[first : first + batch]]
-        for passed, found in zip(passes, predicted, strict=True):
-            offset = _offsets_of_all(contraction, [passed.gain + gain for gain, _ in changes])
-            ends = offset[contraction.last_of_segment].T
+        for passed, recorded_gain, found in zip(passes, recorded_gains, predicted, strict=True):
+            ends = _offsets_at_ends(contraction, [recorded_gain + gain for gain, _ in changes])
             for by, (_, length) in zip(ends, changes, strict=True):
                 found.append(int((passed.length + length + by).max(initial=0)))
     recorded = [critical_path_ns(contraction, passed) for passed in passes]
@@ -203,17 +204,25 @@ def _without_edges(length: IntArray, sums: SegmentSums, scenarios: Sequence[Scen
 class _Savings:
     """What a scenario changes in the gains of edges and the lengths of segments, whatever the waits."""
 
-    def __init__(self, graph: DispatchGraph, execution_ns: IntArray, symbol_at: NDArray[np.integer]) -> None:
-        self._contraction = graph.contraction
+    def __init__(
+        self,
+        graph: DispatchGraph,
+        execution_ns: IntArray,
+        symbol_at: NDArray[np.integer],
+        order: IntArray | slice,
+    ) -> None:
+        contraction = graph.contraction
         self._execution_ns = execution_ns
         self._symbol_at = symbol_at
-        self._last = graph.contraction.segment_end
-        self._from_segment = graph.contraction.segment[graph.contraction.source]
-        self._to_segment = graph.contraction.segment[graph.contraction.target]
+        self._start, self._last = contraction.segment_start, contraction.segment_end
+        self._from = contraction.source_position[order]
+        self._to = contraction.target_position[order]
+        self._from_segment = contraction.segment[contraction.source[order]]
+        self._to_segment = contraction.segment[contraction.target[order]]
         self._look: _Look | None = None
 
     def changes(self, scenario: Scenario) -> tuple[IntArray, IntArray]:
-        """Per edge and per segment, what the scenario adds to gain and length."""
+        """Per edge in the order asked for and per segment, what the scenario adds to gain and length."""
         if self._look is None or self._look.symbol != scenario.symbol:
             self._look = self._look_up(scenario.symbol)
         look = self._look
@@ -231,15 +240,13 @@ class _Savings:
         own = self._symbol_at == symbol
         # Counted once for all places: bisection per place takes several times as long.
         so_far = np.cumsum(own, dtype=np.int32)
-        contraction = self._contraction
-        target, start = contraction.target_position, contraction.segment_start
         return _Look(
             symbol=symbol,
             position=np.flatnonzero(own),
             # Looked up by each scenario of the symbol: indices of other types would be copied each time.
-            to_source=so_far[contraction.source_position].astype(np.intp),
-            before_target=(so_far[target] - own[target]).astype(np.intp),
-            before_segment=so_far[start] - own[start],
+            to_source=so_far[self._from].astype(np.intp),
+            before_target=(so_far[self._to] - own[self._to]).astype(np.intp),
+            before_segment=so_far[self._start] - own[self._start],
             to_segment_end=so_far[self._last],
         )
 
@@ -256,10 +263,13 @@ class _Look:
     to_segment_end: NDArray[np.int32]
 
 
-def _offsets_of_all(contraction: Contraction, gains: Sequence[IntArray]) -> IntArray:
-    """Offsets of shape (breakpoints, scenarios) for the gains of all edges under each scenario."""
+def _offsets_at_ends(contraction: Contraction, gains: Sequence[IntArray]) -> Sequence[IntArray]:
+    """For the gains of all edges under each scenario the offset at the end of every segment.
+
+    Edges in their order, or by target where sweeps settle the graph.
+    """
     if contraction.sweeps is not None:
-        return np.stack([contraction.sweeps.offsets(gain) for gain in gains], axis=1)
+        return [contraction.sweeps.at_ends(gain) for gain in gains]
     offset = np.zeros((contraction.breakpoint.size, len(gains)), dtype=np.int64)
     rows, reached = list(offset), np.empty(len(gains), dtype=np.int64)
     add, maximum = np.add, np.maximum
@@ -275,4 +285,4 @@ def _offsets_of_all(contraction: Contraction, gains: Sequence[IntArray]) -> IntA
         for target, source, carried, added in steps:
             add(rows[source], added, out=reached)
             maximum(reached, rows[carried], out=rows[target])
-    return offset
+    return list(offset[contraction.last_of_segment].T)

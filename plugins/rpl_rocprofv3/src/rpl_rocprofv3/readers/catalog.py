@@ -96,7 +96,14 @@ def _read_rocpd(path: Path, reader: str) -> list[Trace]:
         parts = parts_of(database.connection)
         if not parts:
             raise BadDataError(f"{path}: no process is recorded", next_step="record again")
-        return [read_part(database, part, reader, identity.format) for part in parts]
+        traces = [read_part(database, part, reader, identity.format) for part in parts]
+        return [_hashed(trace, database) for trace in traces]
+
+
+def _hashed(trace: Trace, database: Database) -> Trace:
+    if database.passing is None:
+        return trace
+    return attrs.evolve(trace, source=attrs.evolve(trace.source, sha256=(database.passing.finished(),)))
 
 
 # RPD databases (schema 2), written by rocmProfileData and tools that share its tables.
@@ -147,7 +154,7 @@ def _read_rpd(path: Path, reader: str) -> Trace:
         # Imported where a file is read: databases of rocprofv3 are the rule.
         from rpl_rocprofv3.readers.rpd import read_rpd
 
-        return read_rpd(database, reader, identity.format)
+        return _hashed(read_rpd(database, reader, identity.format), database)
 
 
 # CSV sets of rocprofv3, the output of ROCm 6.x and an option of 7.x.

@@ -186,7 +186,13 @@ def _claim(
     except BadDataError as error:
         if DatabaseKind.FOREIGN not in kinds:
             return None
-        return InputSet(reader, "damaged or foreign database", (path,), error.fact, error.next_step)
+        return InputSet(
+            reader,
+            "damaged or foreign database",
+            (path,),
+            error.fact.removeprefix(f"{path}: "),
+            error.next_step,
+        )
 
 
 # Which profiler wrote an SQLite database, judged by its tables and columns, never by a version alone.

@@ -43,6 +43,8 @@ _MULTIPLIERS = (
 )
 # Recordings have few distinct rows; peeling them off one by one beats sorting up to about this many.
 _PEEL_LIMIT = 48
+# With more among the first keys than that they are sorted right away (chosen).
+_SAMPLED_KEYS = 4096
 
 
 def is_constant(column: NDArray[Any]) -> bool:
@@ -65,7 +67,8 @@ def group_keys(keys: NDArray[np.uint64]) -> tuple[Int64Column, Int32Column]:
     inverse = np.full(len(keys), NOT_RECORDED, np.int32)
     first: list[int] = []
     row = 0
-    while row < len(keys) and len(first) < _PEEL_LIMIT:
+    few = len(distinct_values(keys[:_SAMPLED_KEYS])) <= _PEEL_LIMIT
+    while few and row < len(keys) and len(first) < _PEEL_LIMIT:
         inverse[keys == keys[row]] = len(first)
         first.append(row)
         ahead = inverse[row:] == NOT_RECORDED

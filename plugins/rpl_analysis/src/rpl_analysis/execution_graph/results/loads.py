@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -125,9 +126,9 @@ def _outermost(calls: HostCalls, order: Int64Column) -> BoolColumn:
     """Of calls in order of (thread, begin): whether none of the same thread is around."""
     begin, end, thread = calls.table.begin_ns[order], calls.table.end_ns[order], calls.thread[order]
     outermost = np.ones(order.size, np.bool_)
-    for rows in np.split(np.arange(order.size), np.flatnonzero(np.diff(thread)) + 1):
-        if rows.size > 1:
-            outermost[rows[1:]] = begin[rows[1:]] >= np.maximum.accumulate(end[rows])[:-1]
+    for first, behind in pairwise([0, *(np.flatnonzero(np.diff(thread)) + 1).tolist(), order.size]):
+        latest = np.maximum.accumulate(end[first:behind])
+        outermost[first + 1 : behind] = begin[first + 1 : behind] >= latest[:-1]
     return outermost
 
 

@@ -118,6 +118,7 @@ def read_host_calls(database: Database, part: Part, events: Events) -> HostCalls
     row = events.positions(event_id)
     stack = taken(events.stack_id, row, none=0)
     category = taken(events.category_id, row)
+    domains = read_strings(part, category)
     return HostCalls(
         pid=pid,
         tid=tid,
@@ -127,21 +128,22 @@ def read_host_calls(database: Database, part: Part, events: Events) -> HostCalls
         event_id=event_id,
         stack_id=np.where(stack == NOT_RECORDED, own_id, stack),
         parent_stack_id=taken(events.parent_stack_id, row, none=0),
-        is_hip=_of_category(part, category, _HIP_RUNTIME),
-        is_range=_ranges(part, category, begin < end),
+        is_hip=_of_domain(domains, category, _HIP_RUNTIME),
+        is_range=_ranges(domains, category, begin < end),
     )
 
 
-def _of_category(part: Part, category: Int64Column, prefix: str) -> NDArray[np.bool_]:
-    names = read_strings(part, category)
-    own = np.array(sorted(i for i, name in names.items() if name.startswith(prefix)), np.int64)
+def _of_domain(domains: dict[int, str], category: Int64Column, prefix: str) -> NDArray[np.bool_]:
+    own = np.array(sorted(i for i, name in domains.items() if name.startswith(prefix)), np.int64)
     return positions(category, own) >= 0
 
 
-def _ranges(part: Part, category: Int64Column, has_length: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _ranges(
+    domains: dict[int, str], category: Int64Column, has_length: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
     """Newer releases have a category for ranges, and their calls in the older one."""
-    newer = _of_category(part, category, RANGE_DOMAINS[0])
-    return has_length & (newer if newer.any() else _of_category(part, category, RANGE_DOMAINS[1]))
+    newer = _of_domain(domains, category, RANGE_DOMAINS[0])
+    return has_length & (newer if newer.any() else _of_domain(domains, category, RANGE_DOMAINS[1]))
 
 
 def marked_ranges(part: Part, calls: HostCalls, processes: Processes) -> Iterator[HostRange]:

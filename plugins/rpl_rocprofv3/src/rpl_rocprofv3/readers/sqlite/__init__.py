@@ -127,7 +127,8 @@ def open_pages(database: Database) -> Iterator[tuple[PageFile, int]]:
         raise UnsupportedLayoutError
     descriptor = os.open(database.file, os.O_RDONLY)
     try:
-        yield PageFile(descriptor, header.page_bytes), header.page_bytes - header.reserved_bytes
+        pages = PageFile(descriptor, header.page_bytes, database.passing)
+        yield pages, header.page_bytes - header.reserved_bytes
     finally:
         os.close(descriptor)
 
@@ -166,6 +167,7 @@ def _decode(
 ) -> PageColumns:
     wanted = {layout.places[n]: False for n in integers} | {layout.places[n]: True for n in floats}
     rowid = layout.places[layout.rowid] if layout.rowid in (*integers, *floats) else None
+    stored = {place: as_float for place, as_float in wanted.items() if place != rowid}
     leaves = pages.leaves(layout.root)
     columns: dict[int, GrowingColumn] = {}
     unreadable = 0
@@ -176,8 +178,10 @@ def _decode(
         if not columns:
             expected = len(records) * len(leaves) // page_count
             columns = {n: GrowingColumn(np.float64 if f else np.int32, expected) for n, f in wanted.items()}
-        for place, batch in records.columns(wanted).items():
-            columns[place].extend(records.rowid if place == rowid else batch.values)
+        if rowid is not None:
+            columns[rowid].extend(records.rowid)
+        for place, batch in records.columns(stored).items():
+            columns[place].extend(batch.values)
             unreadable += batch.unreadable
     finished = {place: column.finished() for place, column in columns.items()}
     return PageColumns(

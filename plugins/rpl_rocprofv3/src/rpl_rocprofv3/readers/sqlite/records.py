@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import Int64Column
+    from rpl_rocprofv3.database import PassingHash
 
     Bytes = NDArray[np.uint8]
     Rows = slice | Int64Column
@@ -50,8 +51,9 @@ class UnsupportedLayoutError(Exception):
 class PageFile:
     """Read access to the pages of a database file that nobody writes."""
 
-    def __init__(self, descriptor: int, page_bytes: int) -> None:
+    def __init__(self, descriptor: int, page_bytes: int, passing: PassingHash | None = None) -> None:
         self._descriptor = descriptor
+        self._passing = passing
         self.page_bytes = page_bytes
         self.page_count = os.fstat(descriptor).st_size // page_bytes
 
@@ -106,9 +108,11 @@ class PageFile:
         size = self.page_bytes
         breaks = np.flatnonzero(np.diff(pages) != 1) + 1
         for begin, end in zip([0, *breaks.tolist()], [*breaks.tolist(), len(pages)], strict=True):
-            target = buffer[begin * size : end * size].data
-            if os.preadv(self._descriptor, [target], int(pages[begin] - 1) * size) != len(target):
+            target, at = buffer[begin * size : end * size].data, int(pages[begin] - 1) * size
+            if os.preadv(self._descriptor, [target], at) != len(target):
                 raise UnsupportedLayoutError
+            if self._passing is not None:
+                self._passing.saw(self._descriptor, at, target)
 
 
 # Values out of the bytes of SQLite records: by one serial type that all share, or by the type of each.
@@ -206,6 +210,7 @@ def _refuse_reserved(found: bool) -> None:
 
 
 _LEAF_HEADER = 8
+_WORD_BYTES = 8
 _LONGEST_VARINT = 8
 #: The largest byte that ends a varint, and so the largest serial type of one byte.
 _LAST_BYTE = 0x7F
@@ -240,7 +245,8 @@ class Records:
     ) -> None:
         self._buffer = buffer
         cells = self._cells(page_bytes)
-        payload, self._rowid_at, self._head = self._in_front_of_headers(cells)
+        header_bytes = -(-(column_count + 1) // 8) * 8  # whole words, compared eight columns at a time
+        payload, self._rowid_at, self._head, headers = self._fronts(cells, header_bytes)
         overflowing = payload > usable_bytes - 35
         if overflowing.any():
             if not long_last:
@@ -248,7 +254,8 @@ class Records:
             payload[overflowing] = (usable_bytes - 12) * 32 // 255 - 23  # what surely lies on this page
         if len(cells) and int(((cells & (page_bytes - 1)) + payload).max()) > page_bytes:
             raise UnsupportedLayoutError
-        self._headers = self._all_headers(column_count, long_last=long_last)
+        self._headers = headers
+        self._require_short_headers(column_count, long_last=long_last)
         if only is not None:
             self._keep(*only)
         self._body = self._head + self._headers[:, 0]
@@ -302,20 +309,27 @@ class Records:
         at += np.repeat(np.arange(0, pages.size, page_bytes), counts)
         return at
 
-    def _in_front_of_headers(self, cells: Int64Column) -> tuple[Int64Column, Int64Column, Int64Column]:
-        """Payload bytes of each cell, and the positions of its row id and of its header.
+    def _fronts(
+        self, cells: Int64Column, header_bytes: int
+    ) -> tuple[Int64Column, Int64Column, Int64Column, Bytes]:
+        """Payload bytes of each cell, positions of its row id and of its header, and how that begins.
 
-        These stand behind one and two varints, whose last bytes alone have a clear highest bit.
+        Headers stand behind two varints, whose last bytes alone have a clear highest bit.
         """
-        words = self._words_at(cells, "<u8")
-        ends = ~words & _HIGHEST_BITS
-        if len(ends) and not (ends ^ ends[0]).any():
+        fronts = self._windows(cells, _WORD_BYTES + header_bytes)
+        words = np.ascontiguousarray(fronts.view("<u8")[:, 0])
+        if len(words):
             # As a rule: the rows of a batch are of some size, and their numbers of as many digits.
-            lengths = _bytes_up_to_first(np.array([ends[0], ends[0] & (ends[0] - _ONE)]))
-            if lengths[1] < _LONGEST_VARINT:
-                size, both = lengths.tolist()
-                payload = _varints(words, np.broadcast_to(lengths[0], len(words)))
-                return payload, cells + size, cells + both
+            ends = ~words[:1] & _HIGHEST_BITS
+            size, both = _bytes_up_to_first(np.append(ends, ends & (ends - _ONE))).tolist()
+            varied = int(np.bitwise_or.reduce(words) ^ np.bitwise_and.reduce(words)) & int(_HIGHEST_BITS)
+            if both < _LONGEST_VARINT and not varied & ((1 << 8 * both) - 1):
+                # Copied as one value a row: bytes of two axes take forty times as long.
+                headers = np.ndarray(
+                    (len(words),), f"V{header_bytes}", fronts, both, (_WORD_BYTES + header_bytes,)
+                ).copy()
+                return _varints(words, size), cells + size, cells + both, _rows_of_bytes(headers)
+        ends = ~words & _HIGHEST_BITS
         rowid_at = cells + _bytes_up_to_first(ends)
         ends &= ends - _ONE
         if ends.all():
@@ -323,7 +337,7 @@ class Records:
         else:  # more than eight bytes
             rowid_at = self._behind_varints(cells)
             head = self._behind_varints(rowid_at)
-        return _varints(words, rowid_at - cells), rowid_at, head
+        return _varints(words, rowid_at - cells), rowid_at, head, self._windows(head, header_bytes)
 
     def _behind_varints(self, at: Int64Column) -> Int64Column:
         """The positions behind the varints at ``at``."""
@@ -341,16 +355,14 @@ class Records:
             behind[rows] += 1
         raise UnsupportedLayoutError  # a rowid beyond 2**56
 
-    def _all_headers(self, column_count: int, *, long_last: bool) -> Bytes:
-        """Of each row its header's length and the serial types of the columns, one byte each."""
-        # Whole words, which can be compared eight columns at a time.
-        headers = self._windows(self._head, -(-(column_count + 1) // 8) * 8)
+    def _require_short_headers(self, column_count: int, *, long_last: bool) -> None:
+        """Of each row its header's length and the serial types of the columns are one byte each."""
+        headers = self._headers
         if len(headers):
             seen = np.array([np.bitwise_or.reduce(word) for word in headers.view(np.uint64).T]).view(np.uint8)
             certain = column_count if long_last else column_count + 1
             if int(seen[:certain].max()) > _LAST_BYTE or int(headers[:, 0].min()) < column_count + 1:
                 raise UnsupportedLayoutError
-        return headers
 
     def _keep(self, place: int, types: Sequence[int]) -> None:
         stored = np.ascontiguousarray(self._headers[:, 1 + place])
@@ -373,8 +385,7 @@ class Records:
         count = len(self._buffer) - width + 1
         if len(at) and int(at.max()) >= count:
             raise UnsupportedLayoutError
-        windows = np.ndarray((count,), f"V{width}", self._buffer, strides=(1,))
-        return np.asarray(windows[at].view(np.uint8).reshape(len(at), width))
+        return _rows_of_bytes(np.ndarray((count,), f"V{width}", self._buffer, strides=(1,))[at])
 
     def columns(self, wanted: dict[int, bool]) -> dict[int, ColumnBatch]:
         """The columns at the given places; the value says whether a column is wanted as float."""
@@ -445,9 +456,14 @@ class Records:
         return self._windows(at, 8).view(kind).reshape(-1)
 
 
-def _varints(words: NDArray[np.uint64], length: Int64Column) -> Int64Column:
+def _rows_of_bytes(values: NDArray[Any]) -> Bytes:
+    return np.asarray(values.view(np.uint8).reshape(len(values), values.itemsize))
+
+
+def _varints(words: NDArray[np.uint64], length: int | Int64Column) -> Int64Column:
     """The values of the varints of ``length`` bytes with which each little-endian word begins."""
-    shortest, longest = int(length.min(initial=1)), int(length.max(initial=1))
+    shortest = length if isinstance(length, int) else int(length.min(initial=1))
+    longest = length if isinstance(length, int) else int(length.max(initial=1))
     signed = words.view(np.int64)
     value: Int64Column = signed & np.int64(0x7F)
     for number in range(1, longest):
