@@ -127,4 +127,4 @@ def test_nine_kernels_count_what_the_interpreter_counts(emulator):
 def test_twenty_more_kernels_count_what_the_interpreter_counts(emulator, level):
     seen = _check(emulator, [counted_kernel(seed) for seed in range(100, 120)], level)
     print(f"{level}: {len(seen)} opcodes: {sorted(seen)}")
-    assert {"conflicts", "v_readfirstlane_b32", "global_atomic_umax"} <= seen
+    assert {"conflicts", "ds_cmpst_rtn_b32", "global_atomic_umax", "v_readlane_b32"} <= seen

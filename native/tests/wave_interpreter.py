@@ -255,7 +255,7 @@ class Wave:
         if word[0] != "v" or word.startswith("vcc"):
             return np.full(LANES, self.get(word, 2 if word.startswith(("s[", "-")) else 1), np.uint64)
         first, count = _span(word)
-        return self.v[first] if count == 1 else self.v[first] | self.v[first + 1] << np.uint64(32)
+        return self.v[first].copy() if count == 1 else self.v[first] | self.v[first + 1] << np.uint64(32)
 
     def keep(self, word: str, value: Lanes) -> None:
         first, count = _span(word)
@@ -317,7 +317,8 @@ class Wave:
         elif name == "readlane_b32":
             self.put(to, int(self.lanes(words[0])[self.get(words[1]) % LANES]))
         elif name in ("add_co_u32", "mad_u64_u32"):  # the second result holds the lanes' carries
-            a, b, *c = (self.lanes(word).tolist() for word in words[1:])
+            a, b = (one.tolist() for one in self._operands(line, words[1:3]))
+            c = [self.lanes(word).tolist() for word in words[3:]]
             both = zip(a, b, *c, strict=True)
             sums = [one[0] * one[1] + one[2] if c else one[0] + one[1] for one in both]
             bits = 64 if c else 32
@@ -327,14 +328,13 @@ class Wave:
             chosen = np.array([self.get(words[2]) >> lane & 1 for lane in range(LANES)], bool)
             self.keep(to, np.where(chosen, *reversed(self._operands(line, words[:2]))))
         else:
-            bits = 64 if name in _WIDE else 32
-            operands = [word & np.uint64((1 << bits) - 1) for word in self._operands(line, words)]
+            operands = self._operands(line, words, 64 if name in _WIDE else 32)
             with np.errstate(over="ignore"):
                 self.keep(to, VECTOR[name](*operands))
 
-    def _operands(self, line: Line, words: list[str]) -> list[Lanes]:
+    def _operands(self, line: Line, words: list[str], bits: int = 32) -> list[Lanes]:
         """With SDWA a part of each register stands for it."""
-        operands = [self.lanes(word) for word in words]
+        operands = [self.lanes(word) & np.uint64((1 << bits) - 1) for word in words]
         assert (line.options.get("dst_sel", "DWORD"), line.options.get("dst_unused", "UNUSED_PAD")) == _WHOLE
         for k, operand in enumerate(operands):
             at, width = PARTS[line.options.get(f"src{k}_sel", "ALL")]
