@@ -25,7 +25,7 @@ TESTBED, EXAMPLE = ROOT / "examples/testbed", ROOT / "examples/optimize"
 
 def build(archive: Path) -> None:
     """Raises SystemExit with what a compiler says."""
-    words = [*compile_words(clang := compiler(), runtime := fetched_runtime(clang, say))]
+    words = [*compile_words(clang := compiler(), runtime := fetched_runtime(clang))]
     # No path of this machine gets into what is built.
     words += ["-ffile-compilation-dir=.", f"-ffile-prefix-map={runtime}=rocm"]
     programs = [*sorted(TESTBED.glob("*.hip")), EXAMPLE / "smooth.hip"]

@@ -16,11 +16,22 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from rpl_core.errors import RplError
-from rpl_emu.demo.steps import DEVICE, LAST_LINES, PROGRAM, RPL, FailedError, Steps, emulated, write_report
+from rpl_emu.demo.steps import (
+    DEVICE,
+    LAST_LINES,
+    PROGRAM,
+    RPL,
+    FailedError,
+    Steps,
+    isolate_and_replay,
+    profile,
+    write_report,
+)
 from rpl_emu.programs.software_gpu import Runtime, launcher_words
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,8 +45,8 @@ COMPILERS = ("22", "21", "20", "19")
 BITCODE_LLVM = 21
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL, REPLAYER = "rpl-emu", "softkfd", "rpl_isolate", "rpl-replay"
-#: All of them (native/CMakeLists.txt).
-PROGRAMS = "rpl_programs"
+#: What runs kernels on this CPU, what runs programs, and all of them (native/CMakeLists.txt).
+EMULATOR_HERE, EMULATION_HERE, PROGRAMS = "rpl_emulator_here", "rpl_emulation_here", "rpl_programs"
 _TELL_EVERY_S = 5
 #: Exit code of rpl (docs/USER_GUIDE.md).
 NO_VERDICT = 75
@@ -74,8 +85,7 @@ def _arguments() -> argparse.Namespace:
 
 def _demo(folder: Path, without_rocr: bool) -> Steps:
     try:
-        clang = compiler(without_rocr=without_rocr)
-        return _whole(folder, clang, fetched_runtime(clang, say))
+        return _whole(folder, compiler(without_rocr=without_rocr))
     except NotHereError as reason:
         say(f"The way without ROCm's runtime (ROCr), since {reason}.\n")
     try:
@@ -89,24 +99,26 @@ def _steps(count: int) -> Steps:
     return Steps(count, say, os.environ)
 
 
-def _whole(folder: Path, clang: str, runtime: Path) -> Steps:
-    steps = _steps(7)
-    with steps.step("build the emulator, the software GPU, the capture tool and replayer", prepares=True):
-        _build(steps, PROGRAMS, EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL, REPLAYER)
+def _whole(folder: Path, clang: str) -> Steps:
+    """No core should wait: what a step needs is built before it, and the rest beside it."""
+    steps = _steps(9)
+    _configure(steps, EMULATOR, SOFTWARE_GPU, CAPTURE_TOOL, REPLAYER)
+    source = TESTBED / f"{PROGRAM}.hip"
+    with _building(steps, EMULATION_HERE, "finish the emulator and the software GPU, begun before step 1"):
+        with steps.step("fetch Debian's packages of ROCr and HIP into a folder of their own", prepares=True):
+            runtime = fetched_runtime(clang)
+        with steps.step(f"build {source} by {clang}", prepares=True):
+            words = [*compile_words(clang, runtime), *link_words(runtime)]
+            program = _program(steps, words, source).absolute()
     # What stands for a GPU's driver where rpl's replayer runs.
     steps.environment["RPL_REPLAY_LAUNCHER"] = shlex.join(launcher_words(Runtime(runtime)))
-    source = TESTBED / f"{PROGRAM}.hip"
-    with steps.step(f"build {source} by {clang}", prepares=True):
-        words = [*compile_words(clang, runtime), *link_words(runtime)]
-        program = _program(steps, words, source)
-    title = f"optimize a kernel of {OPTIMIZED} by a model: nothing can be measured, so nothing is accepted"
-    emulated(
-        steps,
-        folder,
-        program.absolute(),
-        title,
-        lambda: _optimize(steps, folder, words),
-    )
+    with _building(steps, PROGRAMS, "finish the capture tool and the replayer, begun before step 4"):
+        profile(steps, folder, program)
+        told = "nothing can be measured, so nothing is accepted"
+        with steps.step(f"optimize a kernel of {OPTIMIZED} by a model: {told}"):
+            _optimize(steps, folder, words)
+    isolate_and_replay(steps, folder, program)
+    write_report(steps, folder / PROGRAM, folder)
     return steps
 
 
@@ -127,15 +139,16 @@ def _optimize(steps: Steps, folder: Path, compiling: Sequence[str]) -> None:
 
 
 def _without_rocr(folder: Path) -> Steps:
-    steps = _steps(4)
-    with steps.step("build the emulator", prepares=True):
-        _build(steps, EMULATOR)
-        try:
-            steps.call(["rpl", "emu", "doctor"])
-        except FailedError:
-            raise NotHereError(
-                "there is no libLLVM 19 or newer, which reads instructions (libllvm22 of Debian)"
-            ) from None
+    steps = _steps(5)
+    _configure(steps, EMULATOR)
+    with _building(steps, EMULATOR_HERE, "build the emulator"):
+        pass
+    try:
+        steps.call(["rpl", "emu", "doctor"])
+    except FailedError:
+        raise NotHereError(
+            "there is no libLLVM 19 or newer, which reads instructions (libllvm22 of Debian)"
+        ) from None
     with steps.step(f"verify the capture of a launch in {CAPTURE}"):
         steps.show(steps.rpl("capture", "verify", CAPTURE))
     with steps.step(f"replay it on the emulated device {DEVICE}, and compare the memory that it leaves"):
@@ -145,7 +158,7 @@ def _without_rocr(folder: Path) -> Steps:
 
 
 def _recorded_only(folder: Path) -> Steps:
-    steps = _steps(1)
+    steps = _steps(2)
     _recorded(folder, steps)
     return steps
 
@@ -154,15 +167,15 @@ def _recorded(folder: Path, steps: Steps) -> None:
     with steps.step("profile a recorded synthetic application"):
         told = steps.rpl("demo", "--recorded", "-o", folder / "synthetic")
         steps.show(told, until="\n\nSpeed of light")
-        write_report(steps, folder / "synthetic", folder)
+    write_report(steps, folder / "synthetic", folder)
 
 
 def _tell(folder: Path, steps: Steps, all_s: float) -> None:
     """``all_s``: since make began, or this program where it was started by hand."""
     own_s = steps.all_s - steps.preparing_s
     say(
-        f"{all_s:.0f} s in all: {all_s - steps.all_s:.0f} s for packages, "
-        f"{steps.preparing_s:.0f} s for builds, {own_s:.0f} s for the steps of rpl."
+        f"{all_s:.0f} s in all: {all_s - steps.all_s:.0f} s for Python's packages, "
+        f"{steps.preparing_s:.0f} s for ROCm's and builds, {own_s:.0f} s for rpl (beside builds)."
     )
     say("Nothing of it was measured on a GPU: times are modelled bounds or synthetic, and say so.\n")
     documents = sorted(path.parent for path in folder.glob("*/profile.json"))
@@ -193,9 +206,8 @@ def compiler(*, without_rocr: bool = False) -> str:
     raise NotHereError("there is no clang++-22 with ld.lld-22 (packages clang-22 and lld-22)")
 
 
-def fetched_runtime(clang: str, tell: Callable[[str], None]) -> Path:
+def fetched_runtime(clang: str) -> Path:
     """The folder of one that the compiler reads. Raises NotHereError."""
-    tell("fetching Debian's packages of ROCr and HIP, once, into a folder of their own")
     command = [*RPL, "emu", "get-runtime"]
     if int(clang.rpartition("-")[2]) < BITCODE_LLVM:
         command += ["--suite", "trixie"]
@@ -205,36 +217,39 @@ def fetched_runtime(clang: str, tell: Callable[[str], None]) -> Path:
     return Path(done.stdout.strip())
 
 
-def _build(steps: Steps, target: str, *parts: str) -> None:
-    """``target``, which needs ``parts``. Raises NotHereError where they can't be built here."""
+def _configure(steps: Steps, *parts: str) -> None:
+    """Raises NotHereError where not all ``parts`` can be built here."""
     for program in ("cmake", "g++"):
         if not shutil.which(program):
             raise NotHereError(f"there is no {program} to build the native part")
     steps.call(["cmake", "-S", ".", "-B", BUILD])
     offered = steps.call(["cmake", "--build", BUILD, "--target", "help"])
-    for part in (target, *parts):
+    for part in parts:
         if not re.search(rf"\b{part}\b", offered):
             raise NotHereError(f"headers are absent that {part} needs (`cmake -S . -B build` names them)")
-    _build_target(target)
-    # It has its lanes' work in libraries by the CPU's instructions, and names the one that it would take.
-    doctor = subprocess.run([str(BUILD / "native/emu" / EMULATOR), "doctor"], capture_output=True, text=True)
-    if absent := re.search(rf"lib({EMULATOR}-\w+)\.so", doctor.stderr):
-        _build_target(absent[1])
 
 
-def _build_target(target: str) -> None:
+@contextmanager
+def _building(steps: Steps, target: str, title: str) -> Iterator[None]:
+    """``target`` is built beside the block; the step ``title``, after it, waits for what is left."""
     jobs = str(len(os.sched_getaffinity(0)))
     command = ["cmake", "--build", str(BUILD), "-j", jobs, "--target", target]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
-    lines, told = [], time.monotonic()
-    for line in process.stdout:
-        lines.append(line)
-        if (part := re.match(r"\[ *(\d+)%\]", line)) and time.monotonic() - told > _TELL_EVERY_S:
-            say(f"      {part[1]} %")
-            told = time.monotonic()
-    if process.wait():
-        raise FailedError(f"`{shlex.join(command)}` failed:\n{''.join(lines[-LAST_LINES:])}")
+    try:
+        yield
+    except BaseException:
+        process.communicate()  # two builds in one folder at once would spoil it
+        raise
+    with steps.step(title, prepares=True):
+        lines, told = [], time.monotonic()
+        for line in process.stdout:
+            lines.append(line)
+            if (part := re.match(r"\[ *(\d+)%\]", line)) and time.monotonic() - told > _TELL_EVERY_S:
+                say(f"      {part[1]} %")
+                told = time.monotonic()
+        if process.wait():
+            raise FailedError(f"`{shlex.join(command)}` failed:\n{''.join(lines[-LAST_LINES:])}")
 
 
 def compile_words(clang: str, runtime: Path) -> list[str]:

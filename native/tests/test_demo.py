@@ -27,7 +27,8 @@ def demo(folder, *options, **variables):
     assert done.returncode == 0, done.stdout + done.stderr
     assert (folder / "report.html").stat().st_size > 100_000
     told = re.search(
-        r"^(\d+) s in all: (\d+) s for packages, (\d+) s for builds, (\d+) s for the steps of rpl\.$",
+        r"^(\d+) s in all: (\d+) s for Python's packages, (\d+) s for ROCm's and builds, "
+        r"(\d+) s for rpl \(beside builds\)\.$",
         done.stdout,
         re.M,
     )
@@ -47,7 +48,7 @@ def documents(run):
 def test_with_a_runtime_it_does_everything(tmp_path, emulator, hip_runtime):
     del emulator, hip_runtime
     told = demo(tmp_path / "demo")
-    assert "[7/7] write the report" in told
+    assert "[9/9] write the report" in told
     assert "isolate its dominant kernel, attention_values" in told
     assert "reproduced        yes" in told
     assert "verdict: no_verdict (by the model modelled-issue-cycles; nothing was measured)" in told

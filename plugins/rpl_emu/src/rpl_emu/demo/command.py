@@ -66,7 +66,14 @@ def _emulated(context: click.Context, output: Path | None) -> int:
     import tempfile
 
     from rpl_core.run_directory.manifest import claim_path, make_empty, point_latest
-    from rpl_emu.demo.steps import PROGRAM, Steps, compare_candidates, emulated
+    from rpl_emu.demo.steps import (
+        PROGRAM,
+        Steps,
+        compare_candidates,
+        isolate_and_replay,
+        profile,
+        write_report,
+    )
     from rpl_emu.native_program import call
     from rpl_emu.programs.software_gpu import find_runtime, launcher_words
 
@@ -85,10 +92,11 @@ def _emulated(context: click.Context, output: Path | None) -> int:
     steps = Steps(5, session.output.line, {**os.environ, "RPL_REPLAY_LAUNCHER": shlex.join(launcher)})
     programs = (folder / "programs").absolute()
 
-    def optimize() -> None:
+    profile(steps, folder, programs / PROGRAM)
+    isolate_and_replay(steps, folder, programs / PROGRAM)
+    with steps.step("compare two candidates of another kernel, smooth"):
         compare_candidates(steps, folder, programs)
-
-    emulated(steps, folder, programs / PROGRAM, "compare two candidates of another kernel, smooth", optimize)
+    write_report(steps, folder / PROGRAM, folder)
     if output is None:
         point_latest(folder / PROGRAM)
     session.output.line(f"{steps.all_s:.0f} s in all.")

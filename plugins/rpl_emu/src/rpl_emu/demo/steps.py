@@ -90,28 +90,28 @@ class Steps:
             self.say(f"      {line}".rstrip())
 
 
-def emulated(steps: Steps, folder: Path, program: Path, title: str, optimize: Callable[[], None]) -> None:
-    """Five steps, into ``folder``; ``optimize`` is the fourth, under ``title``."""
-    run, capture, application = folder / PROGRAM, folder / "capture", (str(program), SIZE)
+def profile(steps: Steps, folder: Path, program: Path) -> None:
+    """Into ``folder``/PROGRAM."""
     with steps.step(f"profile the attention pipeline on the emulated device {DEVICE}"):
-        words = ("profile", "--device", DEVICE, "--roofline", "-o", run, "--", *application)
+        words = ("profile", "--device", DEVICE, "--roofline", "-o", folder / PROGRAM, "--", program, SIZE)
         steps.show(steps.rpl(*words), until="\n\nSpeed of light")
-    kernel = _dominant(run)
+
+
+def isolate_and_replay(steps: Steps, folder: Path, program: Path) -> None:
+    """Two steps, after ``profile`` into the same folder: the capture lies in ``folder``/capture."""
+    kernel, capture = _dominant(folder / PROGRAM), folder / "capture"
     with steps.step(f"isolate its dominant kernel, {kernel}"):
-        _isolate(steps, kernel, capture, application)
+        _isolate(steps, kernel, capture, (str(program), SIZE))
     with steps.step("replay it without its program, and compare the memory that it leaves"):
         steps.show(steps.rpl("replay", "full-vm", capture, "--device", DEVICE))
         steps.say("      The same by ROCr, at the captured addresses, over a software driver:")
         steps.show(steps.rpl("replay", "reserve-check", capture))
         steps.show(steps.rpl("replay", "full-vm", capture))
-    with steps.step(title):
-        optimize()
-    with steps.step("write the report"):
-        write_report(steps, run, folder)
 
 
 def write_report(steps: Steps, run: Path, folder: Path) -> None:
-    steps.rpl("report", "--format", "html", "-o", folder / "report.html", run)
+    with steps.step("write the report"):
+        steps.rpl("report", "--format", "html", "-o", folder / "report.html", run)
 
 
 def _dominant(run: Path) -> str:
