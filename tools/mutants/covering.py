@@ -5,7 +5,8 @@ running test down once. No file of the tree is changed. What a test file showed 
 text: a run that was stopped goes on, and files that are new or changed since run alone.
 
 What is outside of functions runs at import, which tells nothing: there each function counts that stands in
-the module, or names what the statement defines.
+the module, or names what the statement defines. Where no marker saw a test, as of functions that are called
+at import, all tests of files that name the module do.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ def map_tests(
     _append(kept / _FILES, *([file, _digest(root / file)] for file in due))
 
 
-def covering_tests(number: int, own: str, root: Path, kept: Path) -> list[str]:
-    """The tests that run the statement of the mutant ``number``, the best first.
+def covering_tests(number: int, path: str, own: str, root: Path, kept: Path) -> list[str]:
+    """The tests that run the statement of the mutant ``number`` in the file ``path``, the best first.
 
     Each file gives its cheapest tests, those of the folder ``own`` first, then each its next ones. What a
     fixture ran counts for all tests of the file, as it may be kept for them.
@@ -84,6 +85,13 @@ def covering_tests(number: int, own: str, root: Path, kept: Path) -> list[str]:
     found = {test for test in running if test in seconds}
     found.update(test for file in {_file(test) for test in fixtures} for test in by_file[file])
     digests = dict(_complete(kept))
+    if not found:
+        module = path.removesuffix(".py").partition("/src/")[2] or path.removesuffix(".py")
+        name = re.compile(re.escape(module.removesuffix("/__init__").replace("/", ".")) + r"\b")
+        naming = [
+            file for file in by_file if (root / file).exists() and name.search((root / file).read_text())
+        ]
+        found.update(test for file in naming for test in by_file[file])
     turns: list[tuple[int, bool, float, str, list[str]]] = []
     for file in {_file(test) for test in found}:
         if not (root / file).exists() or digests.get(file) != _digest(root / file):

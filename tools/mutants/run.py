@@ -146,8 +146,8 @@ def _try_all(path: Path, options: argparse.Namespace) -> None:
             if mutant is None:
                 row[key] = "gone"
                 continue
-            tests = covering_tests(number, _own_tests(mutant.path), ROOT, kept)
-            row["covering"] = len(tests)
+            tests = covering_tests(number, mutant.path, _own_tests(mutant.path), ROOT, kept)
+            row["covering"], row["budget_s"] = len(tests), options.budget
             log = kept / f"{number}.log"
             met = [*tests[:MOST_TESTS], *DECLARATIONS]
             child = trial.start(ROOT / mutant.path, mutated(mutant), met, options.budget, log)
