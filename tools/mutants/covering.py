@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pytest
     from places import Mutant
 
-__all__ = ["covering_tests", "map_tests"]
+__all__ = ["MOST_TESTS", "covering_tests", "map_tests", "passing_tests"]
 
 _CHILDREN = Path(__file__).resolve().parent / "children"
 _CODES, _MARKS, _TESTS, _FILES = "codes.json", "marks", "tests", "files"
@@ -101,6 +101,11 @@ def covering_tests(number: int, path: str, own: str, root: Path, kept: Path) -> 
             some = tests[first : first + _A_TURN]
             turns.append((first, not file.startswith(own), sum(seconds[test] for test in some), file, some))
     return [test for *_, some in sorted(turns) for test in some]
+
+
+def passing_tests(kept: Path) -> set[str]:
+    """Those that passed without any change."""
+    return set(_seconds(kept))
 
 
 def _marked_trees(mutants: Sequence[Mutant | None], root: Path) -> dict[str, ast.Module]:
