@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.fact import Fact, KernelFigure
+from rpl_core.interfaces.analyzer import Fact, KernelFigure
 
 if TYPE_CHECKING:
     from rpl_att.contract import AttPart

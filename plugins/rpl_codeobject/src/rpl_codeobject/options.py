@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rpl_core.config.values import flag
+from rpl_core.config import flag
 from rpl_core.errors import MissingError
 from rpl_core.interfaces.options import CommandOption, OptionForm
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from rpl_analysis.options import NAMES
-from rpl_core.interfaces.renderer import Renderer, RenderRequest
-from rpl_core.interfaces.section import SectionRequest
+from rpl_core.interfaces.section import Renderer, RenderRequest, SectionRequest
 from rpl_core.text import harmless_json, readable
 from rpl_report.documents import claims_of, report_documents
 from rpl_report.options import ALL, TOP, chosen_kernels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.fact import Fact
+from rpl_core.interfaces.analyzer import Fact
 
 if TYPE_CHECKING:
     from rpl_torch.contracts import TorchPart

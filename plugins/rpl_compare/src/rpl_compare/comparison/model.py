@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
-from rpl_analysis.text.names import shorten_apart, shown_names
+from rpl_analysis.text import shorten_apart, shown_names
 from rpl_core.text import printable
 from rpl_core.values import frozen
 from rpl_measure.rank_tests import Precision, Requirement

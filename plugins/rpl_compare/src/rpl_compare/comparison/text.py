@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rpl_analysis.text.figures import duration_ns, one_unit
-from rpl_analysis.text.names import fit_table
+from rpl_analysis.text import duration_ns, fit_table, one_unit
 from rpl_compare.comparison.model import item_name, kernel_names, one_line
 from rpl_core.text import counted, format_table, shorten, wrap_lines
 from rpl_measure.rank_tests import fewest_pairs

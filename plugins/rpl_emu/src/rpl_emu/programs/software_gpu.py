@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpl_core.config.values import text
+from rpl_core.config import text
 from rpl_core.errors import MissingError
 from rpl_core.interfaces.options import CommandOption
 from rpl_core.values import frozen

@@ -1,29 +1,46 @@
-"""Test all rules against the figures of a kernel; the strongest rule that holds gives the label.
+"""One bottleneck label per kernel, by rules that are data, with evidence and near-misses.
 
-How sure that label is follows from the evidence that is present: see ``Confidence``.
+The figures of a kernel are gathered from earlier analyses, all rules are tested against them, and the
+strongest rule that holds gives the label. How sure that label is follows from the evidence that is present:
+see ``Confidence``. Built-in rules stand in ``bottleneck.toml``, plugins add theirs.
 """
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
 
 from rpl_analysis.contracts.analysis import Confidence
-from rpl_analysis.counters.quantities import is_open_above, scaled
-from rpl_analysis.interfaces import BottleneckLabel, Comparison, Condition, Rule
-from rpl_codeobject.occupancy import NoOccupancy
+from rpl_analysis.counters.quantities import KernelQuantities, is_open_above, scaled
+from rpl_analysis.facts import BOTTLENECKS, KERNEL_QUANTITIES, KERNEL_TIMES, OCCUPANCY, ROOFLINE
+from rpl_analysis.hookspecs import RULES
+from rpl_analysis.interfaces import BottleneckLabel, Comparison, Condition, Rule, label_name
+from rpl_codeobject.occupancy import NoOccupancy, Occupancy
+from rpl_core.errors import BadDataError
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.metric import Exactness, Metric, Origin
+from rpl_core.model.trace import Trace, distinct_values
+from rpl_core.plugins.catalog import NamedContributions
 from rpl_core.values import frozen
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.roofline import KernelRooflineDoc, RoofPart
-    from rpl_analysis.counters.quantities import KernelQuantities
     from rpl_analysis.runtime.timing import KernelTime
-    from rpl_codeobject.occupancy import Occupancy
     from rpl_core.model.device import DeviceModel
+    from rpl_core.model.recording import Recording
 
 # The figures that rules test, gathered per kernel from earlier analyses.
 #
@@ -79,21 +96,20 @@ def figures_of(evidence: KernelEvidence, device: DeviceModel | None, origin: Ori
         "theoretical_occupancy": _occupancy(evidence.occupancy),
         "grid_fill": _grid_fill(evidence, device, origin),
     }
-    unknown = Metric.unknown("fraction", why_none)
-    for name in (*_FROM_COUNTERS, *_counted(evidence.quantities, device)):
+    quantities = evidence.quantities
+    counted: Iterable[str] = ()
+    if quantities is not None:
+        counted = quantities.values
+    elif device is not None:
+        counted = (quantity.name for quantity in device.counter_map.quantities)
+    for name in (*_FROM_COUNTERS, *counted):
         if name not in figures:
-            figures[name] = unknown if evidence.quantities is None else _quantity(evidence.quantities, name)
+            reason = why_none if quantities is None else f"the device's counter map has no {name}"
+            figures[name] = (quantities and quantities.per_launch(name)) or Metric.unknown("fraction", reason)
     for name, metric in evidence.others.items():
         if name not in figures or figures[name].value is None:
             figures[name] = metric
     return figures
-
-
-def _counted(quantities: KernelQuantities | None, device: DeviceModel | None) -> Iterable[str]:
-    """Names of everything that counters can tell, recorded or not."""
-    if quantities is not None:
-        return quantities.values
-    return [quantity.name for quantity in device.counter_map.quantities] if device is not None else ()
 
 
 def _why_no_counters(device: DeviceModel | None, origin: Origin) -> str:
@@ -103,11 +119,6 @@ def _why_no_counters(device: DeviceModel | None, origin: Origin) -> str:
     if device is None or not device.counter_map.quantities:
         return _NO_COUNTERS
     return f"{_NO_COUNTERS}; collect them with --roofline"
-
-
-def _quantity(quantities: KernelQuantities, name: str) -> Metric:
-    metric = quantities.per_launch(name)
-    return metric or Metric.unknown("fraction", f"the device's counter map has no {name}")
 
 
 def _occupancy(occupancy: Occupancy | NoOccupancy | None) -> Metric:
@@ -317,25 +328,25 @@ def _holds(condition: Condition, metric: Metric) -> bool | None:
 
 def _reason(winner: TestedRule | None, competitors: _Competitors) -> str:
     if winner is None:
-        open_ones = _ids((*competitors.untested, *competitors.backed))
-        if open_ones:
-            return f"no rule is proven; not testable with this recording: {open_ones}"
+        undecided = _rule_ids((*competitors.untested, *competitors.backed))
+        if undecided:
+            return f"no rule is proven; not testable with this recording: {undecided}"
         return "every rule was tested and none applies"
     parts = [winner.rule.explanation]
     if competitors.untested:
-        parts.append(f"Stronger rules that this recording can't test: {_ids(competitors.untested)}.")
+        parts.append(f"Stronger rules that this recording can't test: {_rule_ids(competitors.untested)}.")
     parts.extend(
         f"{rule.id} can't be tested, but {rule.corroborates}, which looks at the same limit, was."
         for rule in (t.rule for t in competitors.backed)
     )
     if competitors.close:
-        parts.append(f"A stronger rule narrowly fails by an inexact figure: {_ids(competitors.close)}.")
+        parts.append(f"A stronger rule narrowly fails by an inexact figure: {_rule_ids(competitors.close)}.")
     notes = dict.fromkeys(t.metric.note for t in winner.conditions if t.metric.value is not None)
     parts.extend(note for note in notes if note and note.startswith(ABOVE_CEILING))
     return " ".join(parts)
 
 
-def _ids(rules: Sequence[TestedRule]) -> str:
+def _rule_ids(rules: Sequence[TestedRule]) -> str:
     return ", ".join(t.rule.id for t in rules)
 
 
@@ -366,10 +377,10 @@ def _competitors_of(winner: TestedRule | None, tested: Sequence[TestedRule]) -> 
     stronger = tested if winner is None else tested[: tested.index(winner)]
     rivals = [t for t in stronger if winner is None or t.rule.label != winner.rule.label]
     decided = {t.rule.id for t in tested if t.holds is not None}
-    open_ones = [t for t in rivals if t.holds is None and t.rule.required]
+    undecided = [t for t in rivals if t.holds is None and t.rule.required]
     return _Competitors(
-        untested=tuple(t for t in open_ones if t.rule.corroborates not in decided),
-        backed=tuple(t for t in open_ones if t.rule.corroborates in decided),
+        untested=tuple(t for t in undecided if t.rule.corroborates not in decided),
+        backed=tuple(t for t in undecided if t.rule.corroborates in decided),
         close=tuple(t for t in rivals if t.holds is False and _is_near(t) and not _exact(_failed(t))),
     )
 
@@ -430,7 +441,8 @@ def headroom_of(figures: Mapping[str, Metric]) -> Headroom:
     if problem is None:
         low, high = max(_low(share) for share in known), max(_high(share) for share in known)
         if high - low <= _WIDEST_INTERVAL:
-            return Headroom(1.0 - high, _source(known))
+            estimated = any(share.exactness is Exactness.ESTIMATE for share in known)
+            return Headroom(1.0 - high, f"{_BY_COUNTERS}{' (an estimate)' if estimated else ''}")
         problem = f"the nearer ceiling is reached to between {low:.0%} and {high:.0%}"
     traced = figures.get("trace_headroom")
     if traced is not None and traced.value is not None:
@@ -448,14 +460,165 @@ def _unusable(name: str, share: Metric | None) -> str | None:
     return None
 
 
-def _source(shares: list[Metric]) -> str:
-    estimated = any(share.exactness is Exactness.ESTIMATE for share in shares)
-    return f"{_BY_COUNTERS}{' (an estimate)' if estimated else ''}"
-
-
 def _low(share: Metric) -> float:
     return share.value or 0.0
 
 
 def _high(share: Metric) -> float:
     return _low(share) if share.upper is None else share.upper
+
+
+# Rules from TOML: the built-in file, and the form in which plugins may ship theirs.
+
+
+def builtin_rules() -> tuple[Rule, ...]:
+    """The rules of ``bottleneck.toml`` beside this module."""
+    text = resources.files(__package__).joinpath("bottleneck.toml").read_text(encoding="utf-8")
+    return parse_rules(text, "bottleneck.toml")
+
+
+def parse_rules(text: str, origin: str) -> tuple[Rule, ...]:
+    """Rules from TOML ``text``. Raises ``BadDataError`` naming ``origin`` and the rule at fault."""
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # the library raises others than its own for long numbers
+        raise BadDataError(f"{origin} is not valid TOML: {error}") from None
+    entries = document.get("rule", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise BadDataError(f"{origin}: rules are tables: [[rule]]")
+    return tuple(_rule(entry, origin) for entry in entries)
+
+
+def _rule(entry: dict[str, Any], origin: str) -> Rule:
+    try:
+        return Rule(
+            id=_word(entry["id"]),
+            label=_word(entry["label"]),
+            priority=int(entry["priority"]),
+            conditions=_conditions(entry["conditions"]),
+            explanation=_word(entry["explanation"]),
+            required=entry.get("required", False) is True,
+            corroborates=None if entry.get("corroborates") is None else _word(entry["corroborates"]),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        rule = repr(entry.get("id", "?"))[:80]
+        problem = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise BadDataError(f"{origin}, rule {rule}: {problem}") from None
+
+
+def _word(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"expected text, found {value!r}")
+    return value
+
+
+def _conditions(entries: object) -> tuple[Condition, ...]:
+    if not isinstance(entries, list) or not entries or not all(isinstance(c, dict) for c in entries):
+        raise ValueError("it needs conditions, or it would always win")
+    return tuple(_condition(entry) for entry in entries)
+
+
+def _condition(entry: dict[str, Any]) -> Condition:
+    quantity, threshold = _word(entry["quantity"]), float(entry["threshold"])
+    if not quantity.isidentifier() or not math.isfinite(threshold):
+        raise ValueError(f"{quantity!r} and {threshold} are no quantity and threshold")
+    return Condition(quantity, Comparison(entry["comparison"]), threshold, source=_word(entry["source"]))
+
+
+class BottleneckAnalyzer(Analyzer):
+    """Fact ``BOTTLENECKS``: kernel name -> ``Classification``.
+
+    Rules may test every scalar fact and every quantity of the device's counter map.
+    """
+
+    name = "bottleneck"
+    summary = "one bottleneck label per kernel with its evidence"
+    requires = frozenset({KERNEL_TIMES, OCCUPANCY, KERNEL_QUANTITIES, ROOFLINE})
+    provides = frozenset({BOTTLENECKS})
+    wants_figures = True
+
+    def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
+        facts = context.facts
+        quantities = facts.get(KERNEL_QUANTITIES) or {}
+        rooflines = {kernel.name: kernel for kernel in facts[ROOFLINE].kernels}
+        no_lds = _kernels_without_lds(context.recording)
+        rules, refused = _without_foreign_labels(context.offered(RULES))
+        classifications = {}
+        for name, time in facts[KERNEL_TIMES].items():
+            evidence = KernelEvidence(
+                time=time,
+                occupancy=facts[OCCUPANCY].get(name),
+                roofline=rooflines.get(name),
+                quantities=quantities.get(name),
+                uses_lds=name not in no_lds,
+                others=facts.figures(name),
+            )
+            figures = figures_of(evidence, context.device, context.recording.origin)
+            classifications[name] = _with_active_lanes(
+                classify(name, figures, rules), evidence, figures, rules
+            )
+        return AnalysisOutcome({BOTTLENECKS: classifications}, refused)
+
+
+def _without_foreign_labels(offered: Iterable[Rule]) -> tuple[tuple[Rule, ...], tuple[Diagnostic, ...]]:
+    """Without rules that give the label of another plugin, which would say what that plugin never said."""
+    accepted, refused = [], []
+    for rule in offered:
+        label = label_name(rule.label)
+        plugin = offered.plugin_of(rule.id) if isinstance(offered, NamedContributions) else None
+        space, colon, _ = label.partition(":")
+        # A module that was named with ``-p`` has no name of a plugin yet.
+        if plugin is None or not colon or "." in plugin or space in _name_spaces(plugin):
+            accepted.append(rule)
+            continue
+        fact = (
+            f"the rule {rule.id!r} of plugin {plugin!r} is left out: its label {label!r} is of another plugin"
+        )
+        remedy = f"begin its label with {_name_spaces(plugin)[0]!r} and a colon"
+        refused.append(Diagnostic("plugin.foreign_label", fact, remedy=remedy, where=f"plugin {plugin}"))
+    return tuple(accepted), tuple(refused)
+
+
+def _name_spaces(plugin: str) -> tuple[str, ...]:
+    """What labels of ``plugin`` may begin with: its name as a plugin, distribution or module."""
+    name = plugin.lower().replace("_", "-").removeprefix("rpl-")
+    spellings = (name, f"rpl-{name}")
+    return (*spellings, *(spelling.replace("-", "_") for spelling in spellings))
+
+
+def _with_active_lanes(
+    classification: Classification,
+    evidence: KernelEvidence,
+    figures: Mapping[str, Metric],
+    rules: Sequence[Rule],
+) -> Classification:
+    """``classification`` with its label if the work of idle lanes were left out of the FLOPs."""
+    share = evidence.roofline.active_lane_share if evidence.roofline else None
+    if share is None:
+        return classification
+    then = classify(classification.kernel, {**figures, "compute_utilization": share}, rules).label
+    return (
+        classification
+        if then == classification.label
+        else attrs.evolve(classification, label_by_active_lanes=then)
+    )
+
+
+def _kernels_without_lds(recording: Recording) -> frozenset[str]:
+    """Names of kernels all of whose launches are recorded with zero bytes of LDS, static and dynamic."""
+    without: set[str] = set()
+    with_lds: set[str] = set()
+    for trace in recording.traces:
+        users = _kernels_with_lds(trace)
+        names = {trace.kernels[i].name for i in distinct_values(trace.dispatches.kernel).tolist() if i >= 0}
+        with_lds |= users
+        without |= names - users
+    return frozenset(without - with_lds)
+
+
+def _kernels_with_lds(trace: Trace) -> set[str]:
+    """Kernels with a launch that has LDS, or of which that is not recorded."""
+    shape, kernel = trace.dispatches.shape, trace.dispatches.kernel
+    lds = np.append(trace.shapes.lds_bytes, -1)  # index -1: no shape
+    rows = (lds[shape] != 0) & (kernel >= 0)
+    return {trace.kernels[i].name for i in distinct_values(kernel[rows]).tolist()}

@@ -10,14 +10,14 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.process_start import collect_garbage_rarely, import_numpy_alone
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+# A worker process: tasks come as lines on stdin, answers go as lines to stdout.
 
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 
