@@ -5,7 +5,8 @@ running test down once. No file of the tree is changed. What a test file showed 
 text: a run that was stopped goes on, and files that are new or changed since run alone.
 
 What is outside of functions runs at import, which tells nothing: there each function counts that stands in
-the module, or names what the statement defines.
+the module, or names what the statement defines. Where no marker saw a test, as of functions that are called
+at import, all tests of files that name the module do.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     import pytest
     from places import Mutant
 
-__all__ = ["covering_tests", "map_tests"]
+__all__ = ["MOST_TESTS", "covering_tests", "map_tests", "passing_tests"]
 
 _CHILDREN = Path(__file__).resolve().parent / "children"
 _CODES, _MARKS, _TESTS, _FILES = "codes.json", "marks", "tests", "files"
@@ -70,8 +71,8 @@ def map_tests(
     _append(kept / _FILES, *([file, _digest(root / file)] for file in due))
 
 
-def covering_tests(number: int, own: str, root: Path, kept: Path) -> list[str]:
-    """The tests that run the statement of the mutant ``number``, the best first.
+def covering_tests(number: int, path: str, own: str, root: Path, kept: Path) -> list[str]:
+    """The tests that run the statement of the mutant ``number`` in the file ``path``, the best first.
 
     Each file gives its cheapest tests, those of the folder ``own`` first, then each its next ones. What a
     fixture ran counts for all tests of the file, as it may be kept for them.
@@ -84,6 +85,13 @@ def covering_tests(number: int, own: str, root: Path, kept: Path) -> list[str]:
     found = {test for test in running if test in seconds}
     found.update(test for file in {_file(test) for test in fixtures} for test in by_file[file])
     digests = dict(_complete(kept))
+    if not found:
+        module = path.removesuffix(".py").partition("/src/")[2] or path.removesuffix(".py")
+        name = re.compile(re.escape(module.removesuffix("/__init__").replace("/", ".")) + r"\b")
+        naming = [
+            file for file in by_file if (root / file).exists() and name.search((root / file).read_text())
+        ]
+        found.update(test for file in naming for test in by_file[file])
     turns: list[tuple[int, bool, float, str, list[str]]] = []
     for file in {_file(test) for test in found}:
         if not (root / file).exists() or digests.get(file) != _digest(root / file):
@@ -93,6 +101,11 @@ def covering_tests(number: int, own: str, root: Path, kept: Path) -> list[str]:
             some = tests[first : first + _A_TURN]
             turns.append((first, not file.startswith(own), sum(seconds[test] for test in some), file, some))
     return [test for *_, some in sorted(turns) for test in some]
+
+
+def passing_tests(kept: Path) -> set[str]:
+    """Those that passed without any change."""
+    return set(_seconds(kept))
 
 
 def _marked_trees(mutants: Sequence[Mutant | None], root: Path) -> dict[str, ast.Module]:

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from covering import MOST_TESTS, covering_tests, map_tests
+from covering import MOST_TESTS, covering_tests, map_tests, passing_tests
 from places import ROOT, Mutant, area_of, draw, mutated, now
 
 RUNS = Path(__file__).resolve().parent / "runs"
@@ -146,8 +146,8 @@ def _try_all(path: Path, options: argparse.Namespace) -> None:
             if mutant is None:
                 row[key] = "gone"
                 continue
-            tests = covering_tests(number, _own_tests(mutant.path), ROOT, kept)
-            row["covering"] = len(tests)
+            tests = covering_tests(number, mutant.path, _own_tests(mutant.path), ROOT, kept)
+            row["covering"], row["budget_s"] = len(tests), options.budget
             log = kept / f"{number}.log"
             met = [*tests[:MOST_TESTS], *DECLARATIONS]
             child = trial.start(ROOT / mutant.path, mutated(mutant), met, options.budget, log)
@@ -156,7 +156,7 @@ def _try_all(path: Path, options: argparse.Namespace) -> None:
             _one_ended(running, key)
             _save(path, content)
             print(f"{len(waiting) + len(running)} to go; {dict(_outcomes(content, key))}", flush=True)
-    _doubt(content, key, options.budget)
+    _doubt(content, key, options.budget, passing_tests(kept))
     _save(path, content)
 
 
@@ -175,13 +175,13 @@ def _one_ended(running: dict[int, _Trial], key: str) -> None:
     done.row["caught_by"] = failed[1] if failed and code == 1 else None
 
 
-def _doubt(content: dict[str, Any], key: str, budget_s: float) -> None:
-    """A test that fails without any change caught nothing."""
+def _doubt(content: dict[str, Any], key: str, budget_s: float, passed: set[str]) -> None:
+    """A test that fails without any change caught nothing. Those that ``passed`` for the map are known."""
     import trial
 
     rows = [row for row in content["mutants"] if row.get(key) == CAUGHT and row.get("caught_by")]
     failing: set[str] = set()
-    for test in sorted({row["caught_by"] for row in rows if not row.get("sure")}):
+    for test in sorted({row["caught_by"] for row in rows if not row.get("sure")} - passed):
         child = trial.start(ROOT, None, [test], budget_s, SCRATCH / "unchanged.log")
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
             failing.add(test)
