@@ -40,16 +40,17 @@ def _each(function: Callable[[int], int]) -> Callable[[Lanes], Lanes]:
     return lambda words: np.array([function(int(word)) for word in words], np.uint64)
 
 
-def _field(width: Lanes) -> Lanes:
+def _field(width: Any) -> Any:
     return (np.uint64(1) << (width & np.uint64(31))) - np.uint64(1)
 
 
-def _signed_field(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+def _signed_field(a: Any, b: Any, c: Any) -> Any:
     width = c & np.uint64(31)
     sign = np.uint64(1) << width >> np.uint64(1)
     return ((a >> (b & np.uint64(31)) & _field(c)) ^ sign) - sign
 
 
+_BELOW: Lanes = np.array([(1 << lane) - 1 for lane in range(LANES)], np.uint64)
 #: Of all lanes; results are cut off to the words that are written, operands have 32 bits but for _WIDE.
 VECTOR: dict[str, Callable[..., Any]] = {
     "mov_b32": lambda a: a,
@@ -85,7 +86,6 @@ VECTOR: dict[str, Callable[..., Any]] = {
     "lshl_add_u64": lambda a, b, c: (a << (b & 7)) + c,
 }
 _WIDE = ("mov_b64", "lshl_add_u64")
-_BELOW = np.array([(1 << lane) - 1 for lane in range(LANES)], np.uint64)
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
@@ -157,7 +157,8 @@ class Line:
 
 def listing(code: Path, kernel: str) -> dict[int, Line]:
     """By their address."""
-    command = [require("llvm-objdump-22"), "-d", "--mcpu=gfx942", f"--disassemble-symbols={kernel}", code]
+    program: str | Path = require("llvm-objdump-22")
+    command = [program, "-d", "--mcpu=gfx942", f"--disassemble-symbols={kernel}", code]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     begin = int(text.partition(f" <{kernel}>:")[0].split()[-1], 16)
     lines = {}
@@ -255,7 +256,8 @@ class Wave:
         if word[0] != "v" or word.startswith("vcc"):
             return np.full(LANES, self.get(word, 2 if word.startswith(("s[", "-")) else 1), np.uint64)
         first, count = _span(word)
-        return self.v[first].copy() if count == 1 else self.v[first] | self.v[first + 1] << np.uint64(32)
+        both: Lanes = self.v[first].copy()
+        return both if count == 1 else both | self.v[first + 1] << np.uint64(32)
 
     def keep(self, word: str, value: Lanes) -> None:
         first, count = _span(word)
@@ -344,9 +346,9 @@ class Wave:
     def _global(self, line: Line, name: str) -> None:
         kind, _, operation = name.partition("_")
         size = 4 * int((re.search(r"x(\d)$", name) or "11")[1])
-        to, place, *rest = line.words if kind == "load" or "sc0" in line.options else (None, *line.words)
+        to, place, *rest = line.words if kind == "load" or "sc0" in line.options else ("", *line.words)
         base = line.offset() + (0 if rest[-1] == "off" else self.get(rest[-1]))
-        near = self.lanes(str(place))
+        near = self.lanes(place)
         at = {lane: base + int(near[lane]) for lane in self._on()}
         self.count.bytes += size * len(at)
         self._touch(list(at.values()), size)
@@ -357,11 +359,11 @@ class Wave:
     def _lds(self, line: Line, name: str) -> None:
         kind, _, operation = name.partition("_")
         size = 4 * {"b64": 2}.get(name[-3:], 1)
-        to, place, *data = line.words if kind.startswith("read") or "rtn" in name else (None, *line.words)
+        to, place, *data = line.words if kind.startswith("read") or "rtn" in name else ("", *line.words)
         offsets = [line.offset()]
         if twice := kind.endswith("2"):  # two accesses, each with an offset in its own unit
             offsets = [line.offset(key) * size for key in ("offset0", "offset1")]
-        near, first = self.lanes(str(place)), _span(to)[0] if to else 0
+        near, first = self.lanes(place), _span(to)[0] if to else 0
         kind = {"read": "load", "read2": "load", "write": "store", "write2": "store"}.get(kind, "atomic")
         for k, offset in enumerate(offsets):
             at = {lane: int(near[lane]) + offset for lane in self._on()}
@@ -372,7 +374,7 @@ class Wave:
                 of_bank = [sum(word % BANKS == bank for word in words) for bank in range(BANKS)]
                 self.count.bank_conflict_passes += max(0, *of_bank, 1) - 1
             begin = first + k * size // 4
-            into = f"v[{begin}:{begin + size // 4 - 1}]" if to else None
+            into = f"v[{begin}:{begin + size // 4 - 1}]" if to else ""
             for lane, address in at.items():
                 assert 0 <= address <= len(self.lds) - size
                 given = data[k : k + 1] if twice else data
@@ -382,7 +384,7 @@ class Wave:
         self,
         kind: str,
         operation: str,
-        to: str | None,
+        to: str,
         data: list[str],
         size: int,
         memory: tuple[bytearray, int],

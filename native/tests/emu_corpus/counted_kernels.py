@@ -87,9 +87,9 @@ class _Drawing:
             return leaf
         a, b = self.number(depth - 1), self.number(depth - 1)
         shift = self.random.randint(1, 31)
-        forms = ("{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} ^ {b}", "{a} & {b}", "{a} | {b}")
-        forms += ("{a} << {shift}", "{a} >> {shift}", "{a} < {b} ? {b} : {a}", "{a} >> ({b} & 31)")
-        return f"({self.random.choice(forms).format(a=a, b=b, shift=shift)})"
+        forms = [f"{a} {how} {b}" for how in "+-*^&|"]
+        forms += [f"{a} << {shift}", f"{a} >> {shift}", f"{a} < {b} ? {b} : {a}", f"{a} >> ({b} & 31)"]
+        return f"({self.random.choice(forms)})"
 
     def condition(self) -> str:
         if self.random.random() < 0.5:
