@@ -15,7 +15,7 @@ from rpl_vmreplay.capture.folder import open_capture
 from rpl_vmreplay.compare.judge import Allowance, Verdict, compare_code
 from rpl_vmreplay.compare.outputs import DataType
 from rpl_vmreplay.compare.pair import subjects_of
-from rpl_vmreplay.interfaces.replayer import MemoryRange, ReplayRequest
+from rpl_vmreplay.interfaces import MemoryRange, ReplayRequest
 
 pytestmark = [pytest.mark.clang, pytest.mark.timeout(900)]
 

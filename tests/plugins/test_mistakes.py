@@ -196,7 +196,7 @@ def device(change: str, says: str, **more) -> Mistake:
 def replayer(body: str, says: str) -> Mistake:
     source = (
         "from rpl_core.model.metric import Origin\n"
-        "from rpl_vmreplay.interfaces.replayer import Replayer\n"
+        "from rpl_vmreplay.interfaces import Replayer\n"
         "class Own(Replayer):\n    name, summary, devices, origin = 'own', 'own', (), Origin.MODELLED\n"
         "    def replay(self, request):\n        return None\n"
         f"    def reserve(self, request):\n        {body}\n"

@@ -13,8 +13,8 @@ from rpl_core.interfaces.section import Block, Paragraph, ReportSection, Section
 from rpl_core.text import counted, format_table, printable, shorten, wrap_lines
 
 if TYPE_CHECKING:
-    from rpl_autotune.contracts.autotune import AutotuneDocument, ComparisonPart, EvaluationPart
-    from rpl_autotune.interfaces.space import Value
+    from rpl_autotune.contracts import AutotuneDocument, ComparisonPart, EvaluationPart
+    from rpl_autotune.interfaces import Value
 
 
 class AutotuneSection(ReportSection):

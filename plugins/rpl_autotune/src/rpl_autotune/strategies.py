@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from rpl_autotune.interfaces.strategy import (
+from rpl_autotune.interfaces import (
     Evaluated,
     Phase,
     Proposed,
@@ -34,11 +34,9 @@ from rpl_core.errors import MissingError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_autotune.interfaces.space import SearchSpace
+    from rpl_autotune.interfaces import SearchSpace
 
     Floats = NDArray[np.float64]
-
-# The strategy ``regression``: seed, prediction, confirmation, and no trust without held-out evidence.
 
 #: Of so many random candidates the one farthest from all measured ones is taken. All candidates would give
 #: corners of the space only (chosen).

@@ -13,14 +13,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from rpl_autotune.cache import Cache
-from rpl_autotune.evaluation.templates import Templates
-from rpl_autotune.interfaces.job import Job, Outcome, PluginChoice, Reading, Timing
-from rpl_autotune.interfaces.space import SearchSpace
+from rpl_autotune.interfaces import Job, Outcome, PluginChoice, Reading, SearchSpace, Timing
 from rpl_autotune.options import SearchOptions
-from rpl_autotune.search.outcome import autotune_document, measure_finally
-from rpl_autotune.search.tuning import JobWorkers, Tuning, TuningRequest, TuningTools
+from rpl_autotune.outcome import autotune_document, measure_finally
+from rpl_autotune.run_job import Cache
 from rpl_autotune.strategies import RegressionStrategy
+from rpl_autotune.templates import Templates
+from rpl_autotune.tuning import JobWorkers, Tuning, TuningRequest, TuningTools
 from rpl_core.errors import ApplicationError
 from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Workers
 

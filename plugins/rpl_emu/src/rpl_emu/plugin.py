@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.section import ReportSection
     from rpl_core.model.device import DeviceModel
     from rpl_core.model.trace import Agent
-    from rpl_vmreplay.interfaces.replayer import Replayer
+    from rpl_vmreplay.interfaces import Replayer
 
 RPL_API = 2
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rpl_core.errors import BadDataError, MissingError, RplError
 from rpl_core.model.metric import Origin
 from rpl_vmreplay.capture.folder import Capture
-from rpl_vmreplay.interfaces.replayer import (
+from rpl_vmreplay.interfaces import (
     AccessLog,
     Failure,
     Finding,
@@ -352,7 +352,7 @@ class EmulatedReplayer(Replayer):
 
     def compare_inputs(self, request: InputsRequest) -> InputsResult | None:
         from rpl_vmreplay.capture.folder import open_capture
-        from rpl_vmreplay.interfaces.replayer import ReplayRequest
+        from rpl_vmreplay.interfaces import ReplayRequest
 
         capture = open_capture(request.capture)
         try:

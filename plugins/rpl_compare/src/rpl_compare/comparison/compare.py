@@ -10,23 +10,21 @@ import attrs
 
 from rpl_analysis.text.names import shown_names
 from rpl_compare.comparison.judging import (
-    Gate,
-    Question,
-    TakeEvidence,
-    decide,
-    judge_items,
-    matches,
-    paired_evidence,
-    unpaired_evidence,
-)
-from rpl_compare.comparison.model import (
     CompareRule,
+    Gate,
     Judged,
     Method,
     Outcome,
+    Question,
+    TakeEvidence,
     Verdict,
+    decide,
     item_name,
+    judge_items,
     kernel_names,
+    matches,
+    paired_evidence,
+    unpaired_evidence,
 )
 from rpl_core.errors import MissingError, NoVerdictError, UsageError
 from rpl_core.model.diagnostic import Diagnostic, Severity

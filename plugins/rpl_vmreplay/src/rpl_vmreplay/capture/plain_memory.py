@@ -13,7 +13,7 @@ from rpl_core.values import frozen
 from rpl_vmreplay.capture.folder import BLOCK_BYTES, Capture, Variable, blocks_with_data, chunk_hash
 from rpl_vmreplay.capture.layout import HASH_BYTES, PACKED_SUFFIX
 from rpl_vmreplay.capture.records import Region
-from rpl_vmreplay.interfaces.replayer import (
+from rpl_vmreplay.interfaces import (
     Failure,
     MemoryRange,
     RegionHashes,

@@ -46,7 +46,7 @@ from rpl_vmreplay.capture.plain_memory import (
 )
 from rpl_vmreplay.capture.records import Region
 from rpl_vmreplay.capture.wholeness import SEALED, problems_of
-from rpl_vmreplay.interfaces.replayer import MemoryRange, Replayer, ReplayRequest
+from rpl_vmreplay.interfaces import MemoryRange, Replayer, ReplayRequest
 
 #: What is taken over as it is: the launch, its arguments, its code, variables of modules.
 _UNCHANGED = (DISPATCH, KERNARG, CODE_OBJECT, KERNCAP_METADATA, VARIABLES, KERNCAP_COMPLETE)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.compare.judge import Judgement, OutputResult, Subjects
     from rpl_vmreplay.compare.pair import Turns
-    from rpl_vmreplay.interfaces.replayer import (
+    from rpl_vmreplay.interfaces import (
         Replayer,
         ReplayRequest,
         ReplayResult,
@@ -82,7 +82,7 @@ def _replay_request(session: Session, flags: dict[str, Any]) -> tuple[Capture, R
     from rpl_core.cli.command_options import option_values
     from rpl_vmreplay.capture.wholeness import whole_capture
     from rpl_vmreplay.cli.capture import DEFAULT_FOLDER, named_folder
-    from rpl_vmreplay.interfaces.replayer import ReplayRequest
+    from rpl_vmreplay.interfaces import ReplayRequest
 
     capture = whole_capture(named_folder(flags["capture"], flags["capture_dir"]) or DEFAULT_FOLDER)
     request = ReplayRequest(
@@ -104,7 +104,7 @@ def _run(session: Session, flags: dict[str, Any], capture: Capture, request: Rep
     import attrs
 
     from rpl_core.errors import MissingError
-    from rpl_vmreplay.interfaces.replayer import ReplayError
+    from rpl_vmreplay.interfaces import ReplayError
     from rpl_vmreplay.replayers import chosen_replayer, without_gpu
 
     replayer = chosen_replayer(session, flags["replayer"])
@@ -213,7 +213,7 @@ def _reserve_request(session: Session, folder: Path | None, flags: dict[str, Any
     from rpl_core.cli.command_options import option_values
     from rpl_vmreplay.capture.folder import open_capture
     from rpl_vmreplay.cli.capture import DEFAULT_FOLDER
-    from rpl_vmreplay.interfaces.replayer import ReserveRequest
+    from rpl_vmreplay.interfaces import ReserveRequest
     from rpl_vmreplay.replay.outcome import PROBES, ranges_of
 
     options = option_values(session, "reserve-check", flags)

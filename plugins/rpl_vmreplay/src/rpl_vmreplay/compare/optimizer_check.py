@@ -21,7 +21,7 @@ from rpl_vmreplay.compare.optimizer_options import CAPTURE, SANITIZE
 
 if TYPE_CHECKING:
     from rpl_vmreplay.compare.judge import Judgement, Subjects, Yardstick
-    from rpl_vmreplay.interfaces.replayer import Replayer
+    from rpl_vmreplay.interfaces import Replayer
 
 
 class CapturedLaunchCheck(EquivalenceCheck):

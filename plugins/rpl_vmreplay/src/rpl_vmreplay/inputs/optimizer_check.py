@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.compare.judge import Subjects
     from rpl_vmreplay.inputs.choose import Chosen
-    from rpl_vmreplay.interfaces.replayer import InputAnswer, LaunchEnd, LaunchInput, Replayer, WrittenPair
+    from rpl_vmreplay.interfaces import InputAnswer, LaunchEnd, LaunchInput, Replayer, WrittenPair
 
 
 #: What no right kernel does; an input on which the baseline does it says nothing about another kernel.
@@ -330,7 +330,7 @@ def compare_on_varied_inputs(
     capture: Capture, replayer: Replayer, subjects: Subjects, limits: Limits, tolerance: Tolerance
 ) -> Compared:
     """Raises as ``Replayer.replay`` does, and ``BadDataError`` for code that can't be read."""
-    from rpl_vmreplay.interfaces.replayer import InputsRequest, ReplayError
+    from rpl_vmreplay.interfaces import InputsRequest, ReplayError
 
     begin = time.monotonic()
     chosen, cooperates = choose(capture, subjects, limits)

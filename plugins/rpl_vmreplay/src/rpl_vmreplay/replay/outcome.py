@@ -18,7 +18,7 @@ from rpl_core.errors import (
 )
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.layout import CODE_OBJECT, DISPATCH, KERNARG, REGIONS
-from rpl_vmreplay.interfaces.replayer import (
+from rpl_vmreplay.interfaces import (
     Failure,
     MemoryRange,
     ReplayEnvironment,

@@ -11,9 +11,9 @@ from typing import Any
 import attrs
 from pydantic import ValidationError
 
-from rpl_autotune.contracts.autotune import SpaceDescription, SpaceFile
-from rpl_autotune.interfaces.space import Configuration, SearchSpace, Value
-from rpl_autotune.space.possible import Expression, ExpressionError, Possibilities, compiled, parse_expression
+from rpl_autotune.contracts import SpaceDescription, SpaceFile
+from rpl_autotune.interfaces import Configuration, SearchSpace, Value
+from rpl_autotune.space import Expression, ExpressionError, Possibilities, compiled, parse_expression
 from rpl_core.errors import BadDataError, UsageError
 from rpl_core.files import parse_json, read_regular
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_autotune.contracts.autotune import (
+from rpl_autotune.contracts import (
     AutotuneDocument,
     BestPart,
     BudgetPart,
@@ -21,8 +21,7 @@ from rpl_autotune.contracts.autotune import (
     MeasuredPart,
     ModelPart,
 )
-from rpl_autotune.interfaces.job import Job, Outcome, Reading
-from rpl_autotune.interfaces.strategy import Evaluated
+from rpl_autotune.interfaces import Evaluated, Job, Outcome, Reading
 from rpl_autotune.regression import TimeModel, Trust, effects_of, held_out, training_of
 from rpl_core import __version__
 from rpl_core.contracts import SCHEMA_VERSION
@@ -34,9 +33,9 @@ from rpl_measure.estimates import median, pseudo_median
 from rpl_measure.rank_tests import signed_rank_interval
 
 if TYPE_CHECKING:
-    from rpl_autotune.interfaces.space import SearchSpace
+    from rpl_autotune.interfaces import SearchSpace
     from rpl_autotune.recorded_space import RecordedSpace
-    from rpl_autotune.search.tuning import JobWorkers, Tuning
+    from rpl_autotune.tuning import JobWorkers, Tuning
 
 _CONFIDENCE = 0.95
 #: Below the session's directory: a run of the search's winner, as `rpl profile` would record it.

@@ -11,12 +11,21 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_autotune.cache import CachedReading, CacheKey
-from rpl_autotune.contracts.autotune import DevicePart, EndName, EvaluationPart, PhaseName
-from rpl_autotune.evaluation.run_job import answer_job
-from rpl_autotune.evaluation.templates import Templates, command_digest
-from rpl_autotune.interfaces.job import Job, Outcome, PluginChoice, Reading, Timing, Variant
-from rpl_autotune.interfaces.strategy import Evaluated, Proposed, Search, StrategyRequest
+from rpl_autotune.contracts import DevicePart, EndName, EvaluationPart, PhaseName
+from rpl_autotune.interfaces import (
+    Evaluated,
+    Job,
+    Outcome,
+    PluginChoice,
+    Proposed,
+    Reading,
+    Search,
+    StrategyRequest,
+    Timing,
+    Variant,
+)
+from rpl_autotune.run_job import CachedReading, CacheKey, answer_job
+from rpl_autotune.templates import Templates, command_digest
 from rpl_core.errors import ApplicationError, BadDataError, MissingError, PluginError, RplError, UsageError
 from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Task, Workers
 from rpl_core.model.value_checks import require_value
@@ -27,10 +36,9 @@ from rpl_measure.estimates import median
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from rpl_autotune.cache import Cache
-    from rpl_autotune.interfaces.space import SearchSpace
-    from rpl_autotune.interfaces.strategy import Strategy
+    from rpl_autotune.interfaces import SearchSpace, Strategy
     from rpl_autotune.options import SearchOptions
+    from rpl_autotune.run_job import Cache
 
 
 @frozen(eq=False)
@@ -304,7 +312,7 @@ class Tuning:
         return tuple(new.values())[:room]
 
     def _all(self, busy: set[int], room: int) -> Sequence[Proposed]:
-        from rpl_autotune.interfaces.strategy import Phase
+        from rpl_autotune.interfaces import Phase
 
         free = (index for index in range(len(self.request.space)) if index not in busy)
         return [Proposed(index, Phase.EXPLORE) for index, _ in zip(free, range(room), strict=False)]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, RootModel, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
-from rpl_autotune.interfaces.job import State, TimeSource
+from rpl_autotune.interfaces import State, TimeSource
 from rpl_core.contracts.common import Document, OriginName, Part
 
 # The result of ``rpl autotune``, with every evaluation.

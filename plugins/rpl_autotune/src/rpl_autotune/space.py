@@ -20,7 +20,7 @@ from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_autotune.interfaces.space import Value
+    from rpl_autotune.interfaces import Value
 
 #: Longer or deeper texts are refused (chosen: far more than anybody writes).
 _MOST_CHARACTERS, _MOST_DEPTH = 2000, 60
