@@ -21,7 +21,7 @@ from pathlib import Path
 
 from rpl_core.errors import RplError
 from rpl_emu.demo.steps import DEVICE, LAST_LINES, PROGRAM, RPL, FailedError, Steps, emulated, write_report
-from rpl_emu.programs.software_gpu import Runtime, launcher_words
+from rpl_emu.software_gpu import Runtime, launcher_words
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = Path("build")

@@ -12,7 +12,7 @@ import re
 import pytest
 
 from rpl_att.contract import AttPart
-from rpl_att.report.html import thread_traces_html
+from rpl_att.report_html import thread_traces_html
 from rpl_core.interfaces.section import SectionRequest
 
 THIN = "\N{NARROW NO-BREAK SPACE}"

@@ -13,17 +13,20 @@ import attrs
 import ijson
 import numpy as np
 
-from rpl_att.reading.code_table import CodeTable, parse_code, read_stats, stats_path
 from rpl_att.reading.folder import (
+    CodeTable,
     TraceFolder,
     files_beside,
     mapping,
     open_bounded,
+    parse_code,
     process_prefix,
     raw_files_of,
+    read_stats,
     recorded_architecture,
     rows,
     source_texts,
+    stats_path,
     whole,
 )
 from rpl_att.reading.wave_files import (

@@ -10,8 +10,7 @@ from typing import Any
 import attrs
 
 from rpl_analysis.text.names import shown_names
-from rpl_att.analysis.att_block import att_block
-from rpl_att.analysis.hot_spots import cost, frames, hot_instructions, hot_lines, instruction
+from rpl_att.analysis.att_block import att_block, cost, frames, hot_instructions, hot_lines, instruction
 from rpl_att.analysis.totals import Totals, totals_of, waits
 from rpl_att.contract import AttInstruction, AttLoop, AttPart, AttSourceLine, AttWait
 from rpl_att.decoded_trace import ThreadTrace

@@ -118,7 +118,7 @@ def _device_code(path: Path, folder: Path) -> list[Path]:
 
 
 def _functions(code_object: Path) -> list[FunctionMix]:
-    from rpl_emu.native_program import call
+    from rpl_emu.software_gpu import call
 
     document = call(["decode", str(code_object), "--json"]).document
     return [_function(name, content) for name, content in sorted(document.items())]

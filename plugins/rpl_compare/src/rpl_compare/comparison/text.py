@@ -278,7 +278,7 @@ def compare_page(
     rows = _rows(document, names, colours)
     facts = [_facts(comparison, part, of) for part, of in zip(_parts(document), recordings, strict=True)]
     return (
-        page_environment("rpl_compare.html")
+        page_environment("rpl_compare")
         .get_template("compare.html.j2")
         .render(
             assets=load_assets(),
@@ -435,7 +435,7 @@ def history_page(document: HistoryDocument, names: Mapping[str, str]) -> str:
     items = sorted((*document.application, *document.kernels), key=lambda item: not item.steps)
     times = [time for item in items for time in item.values_ns if time is not None]
     return (
-        page_environment("rpl_compare.html")
+        page_environment("rpl_compare")
         .get_template("history.html.j2")
         .render(
             assets=load_assets(),

@@ -67,8 +67,7 @@ def _emulated(context: click.Context, output: Path | None) -> int:
 
     from rpl_core.run_directory.manifest import claim_path, make_empty, point_latest
     from rpl_emu.demo.steps import PROGRAM, Steps, compare_candidates, emulated
-    from rpl_emu.native_program import call
-    from rpl_emu.programs.software_gpu import find_runtime, launcher_words
+    from rpl_emu.software_gpu import call, find_runtime, launcher_words
 
     session = session_of(context)
     with tempfile.TemporaryDirectory(prefix="rpl-demo-") as unpacked:
@@ -112,7 +111,7 @@ def _unpack_programs(folder: Path) -> None:
 
 def _require_device() -> None:
     from rpl_core.errors import MissingError
-    from rpl_emu.programs.software_gpu import emulated_device
+    from rpl_emu.software_gpu import emulated_device
 
     try:
         emulated_device()

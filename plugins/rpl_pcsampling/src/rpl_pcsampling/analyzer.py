@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.facts import KERNEL_QUANTITIES
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.interfaces.document import DocumentSection
 from rpl_core.interfaces.fact import Fact
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_pcsampling.samples import EXTRA, PC_SAMPLES, SAMPLED_ISSUE, SAMPLED_STALLS
@@ -14,8 +15,9 @@ from rpl_pcsampling.samples import EXTRA, PC_SAMPLES, SAMPLED_ISSUE, SAMPLED_STA
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from rpl_core.interfaces.document import DocumentContext
     from rpl_core.model.metric import Metric
-    from rpl_pcsampling.contract import SampledKernel, StallShare
+    from rpl_pcsampling.contract import PcSampling, SampledKernel, StallShare
 
 #: The fact of thread traces, by its name: they need not be installed.
 _TRACES: Fact[Any] = Fact("att")
@@ -36,7 +38,7 @@ class PcSampleAnalyzer(Analyzer):
         if not recorded:
             return AnalysisOutcome({PC_SAMPLES: {}, **dict.fromkeys(self.provides - {PC_SAMPLES})})
         # Imported for samples only: recordings without them are the rule.
-        from rpl_pcsampling.analysis.counting import Beside, sampled_kernels
+        from rpl_pcsampling.counting import Beside, sampled_kernels
 
         beside = Beside(context.recording, context.facts.get(_TRACES), context.facts.get(KERNEL_QUANTITIES))
         kernels = [beside.joined(kernel) for samples in recorded for kernel in sampled_kernels(samples)]
@@ -105,3 +107,28 @@ def _diagnostics(kernels: Iterable[SampledKernel]) -> Iterator[Diagnostic]:
             cause="kernels of the runtime (copies, fills), or code that changes itself",
             count=sum(kernel.undecoded for kernel in kernels),
         )
+
+
+# ``sections.pc_sampling`` of ``profile.json``.
+
+FIELD = "pc_sampling"
+
+
+class SamplesInProfile(DocumentSection):
+    name = "pc-sampling"
+    summary = "PC samples by kernel, source line and instruction, with intervals and stall reasons"
+    document, field = "profile", FIELD
+
+    def model(self) -> type[PcSampling]:
+        from rpl_pcsampling.contract import PcSampling
+
+        return PcSampling
+
+    def draft(self, context: DocumentContext) -> PcSampling | None:
+        kernels = [block for blocks in (context.facts.get(PC_SAMPLES) or {}).values() for block in blocks]
+        if not kernels:
+            return None
+        from rpl_pcsampling.counting import CONFIDENCE, METHOD
+
+        kernels.sort(key=lambda one: (-one.samples, one.kernel or ""))
+        return self.model()(confidence=CONFIDENCE, interval=METHOD, kernels=tuple(kernels))

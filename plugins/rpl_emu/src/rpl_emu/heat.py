@@ -15,8 +15,7 @@ from rpl_core.model.trace import Trace
 from rpl_core.text import counted, shorten
 
 if TYPE_CHECKING:
-    from rpl_emu.heat.count import HeatLine, HeatPlace, InstructionHeat, KernelHeat
-
+    from rpl_emu.heat_count import HeatLine, HeatPlace, InstructionHeat, KernelHeat
 
 #: Of the files; they are claimed by name, before anything that reads them is imported.
 SUFFIX = "_instruction_heat.json"
@@ -40,7 +39,7 @@ class HeatReader(Reader):
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
         from pydantic import ValidationError
 
-        from rpl_emu.heat.count import HeatFile
+        from rpl_emu.heat_count import HeatFile
 
         (path,) = inputs.paths
         read = read_regular(path, _LARGEST_BYTES)
@@ -93,7 +92,7 @@ class HeatInProfile(DocumentSection):
     document, field = "profile", _FIELD
 
     def model(self) -> type[InstructionHeat]:
-        from rpl_emu.heat.count import InstructionHeat
+        from rpl_emu.heat_count import InstructionHeat
 
         return InstructionHeat
 
@@ -131,7 +130,7 @@ def _kernels(request: SectionRequest) -> tuple[KernelHeat, ...]:
     content = getattr(profile, "sections", {}).get(_FIELD)
     if not content:
         return ()
-    from rpl_emu.heat.count import InstructionHeat
+    from rpl_emu.heat_count import InstructionHeat
 
     return InstructionHeat.model_validate(content).kernels
 

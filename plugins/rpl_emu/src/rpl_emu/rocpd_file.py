@@ -22,7 +22,7 @@ from rpl_core.files import storage_error
 from rpl_core.model.metric import ORIGIN_MARK, Origin
 from rpl_core.values import frozen
 from rpl_emu.amd_counters import amd_counters
-from rpl_emu.programs.software_gpu import DEVICE, PRODUCT
+from rpl_emu.software_gpu import DEVICE, PRODUCT
 
 # What the software KFD wrote down of a program's launches, laid out in time by what is modelled.
 #

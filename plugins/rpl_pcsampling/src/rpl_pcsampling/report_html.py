@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rpl_core.text import readable
 from rpl_core.values import frozen
-from rpl_pcsampling.analysis.counting import source_line
-from rpl_pcsampling.report.phrases import TOO_FEW, interval, main_stall, place_of, shown_kernel, summary
+from rpl_pcsampling.counting import source_line
+from rpl_pcsampling.report import TOO_FEW, interval, main_stall, place_of, shown_kernel, summary
 from rpl_report.html import figures as q
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from rpl_core.interfaces.section import SectionRequest
     from rpl_pcsampling.contract import Sampled, SampledKernel, SampledLine, SampledPlace
-
-__all__ = ["samples_html"]
 
 _SHOWN_LINES, _SHOWN_PER_LINE = 30, 16
 #: Style classes of states, those of the same states in the section of thread traces where there are such.
@@ -84,7 +82,7 @@ def _template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("rpl_pcsampling.report", "templates"),
+        loader=PackageLoader("rpl_pcsampling", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -22,7 +22,7 @@ from rpl_core.process.outcome import ApplicationExitError, process_findings
 from rpl_core.process.runner import require_program
 from rpl_core.run_directory.layout import ARTIFACTS
 from rpl_core.text import masked_words
-from rpl_emu.programs.software_gpu import DEVICE, RUNTIME
+from rpl_emu.software_gpu import DEVICE, RUNTIME
 
 _TIMING_FOLDER = ".rocpd_profile"
 LAUNCHES = "software_kfd.log"
@@ -39,8 +39,7 @@ class EmulatedCollector(Collector):
     deterministic = True
 
     def missing(self) -> str | None:
-        from rpl_emu.native_program import call
-        from rpl_emu.programs.software_gpu import find_launcher
+        from rpl_emu.software_gpu import call, find_launcher
 
         try:
             find_launcher()
@@ -50,7 +49,7 @@ class EmulatedCollector(Collector):
         return None
 
     def plan(self, request: CollectRequest) -> CollectionPlan:
-        from rpl_emu.programs.software_gpu import find_runtime, launcher_words
+        from rpl_emu.software_gpu import find_runtime, launcher_words
 
         require_program(request.command)
         runtime = find_runtime(request.command, request.options[RUNTIME])
@@ -74,7 +73,7 @@ class EmulatedCollector(Collector):
         return PlannedPass(name, role, directory, command, counters, request.time_limit_s)
 
     def run(self, planned: PlannedPass, run_directory: Path, log: LineSink) -> PassOutcome:
-        from rpl_emu.native_program import environment
+        from rpl_emu.software_gpu import environment
 
         root = run_directory.absolute()
         folder = root / planned.directory
@@ -149,7 +148,7 @@ def _findings(request: CollectRequest) -> list[Diagnostic]:
 
 
 def _recordings(log: Path, folder: Path, planned: PlannedPass) -> list[Path]:
-    from rpl_emu.programs.rocpd_file import read_work, write_rocpd
+    from rpl_emu.rocpd_file import read_work, write_rocpd
 
     if not log.exists():
         raise MissingError(
@@ -162,8 +161,8 @@ def _recordings(log: Path, folder: Path, planned: PlannedPass) -> list[Path]:
         raise BadDataError(
             "the application launched no kernel", next_step="check its arguments by: rpl emu run -- ./app"
         )
-    from rpl_emu.heat.count import write_heat
-    from rpl_emu.heat.sections import SUFFIX
+    from rpl_emu.heat import SUFFIX
+    from rpl_emu.heat_count import write_heat
 
     command = shlex.join(masked_words(planned.command))
     files = []

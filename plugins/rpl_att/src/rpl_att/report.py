@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any
 from rpl_analysis.text.figures import UNKNOWN, percent
 from rpl_att.instruction_class import hottest, waited_for
 from rpl_att.reading.folder import place_of
-from rpl_att.report import shown_kernel
 from rpl_core.interfaces.section import Block, Claim, Paragraph, Place, ReportSection, SectionRequest, Table
 from rpl_core.text import counted, printable, shorten
 
 if TYPE_CHECKING:
     from rpl_att.contract import AttPart, AttStallSplit, AttWait
-
-__all__ = ["ThreadTraceSection"]
 
 _NAME_WIDTH = 60
 _SHOWN_PLACES = 3
@@ -42,7 +39,7 @@ class ThreadTraceSection(ReportSection):
         parts = _traced(request)
         if not parts:
             return None
-        from rpl_att.report.html import thread_traces_html
+        from rpl_att.report_html import thread_traces_html
 
         return thread_traces_html(parts, request)
 
@@ -216,3 +213,9 @@ def _wait_rows(wait: AttWait) -> Iterable[tuple[str, str, str]]:
     awaited = [shorten(f"line {one.line}: {one.isa}", _NAME_WIDTH) for one in latest] or [UNKNOWN]
     yield percent(wait.share), shorten(wait.isa, _NAME_WIDTH), awaited[0]
     yield from (("", "", one) for one in awaited[1:])
+
+
+def shown_kernel(part: AttPart, request: SectionRequest) -> str:
+    """As the kernel is called in the rest of the report."""
+    name = part.kernel or "unknown kernel"
+    return request.short_names.get(name) or printable(shorten(name, _NAME_WIDTH))

@@ -42,8 +42,8 @@ from rpl_rocprofv3.readers.trace.tables import (
     no_arguments,
     ordered_api_calls,
 )
+from rpl_torch.columns import WORK, EventColumns, EventFile, unreadable
 from rpl_torch.model import TORCH, CollectiveCall, Flows, Frames, Inputs, Operators, TorchProcess
-from rpl_torch.reading.columns import WORK, EventColumns, EventFile, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,11 +52,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rpl_core.model.trace import ApiCalls, Trace
+    from rpl_torch.columns import Device, Header
     from rpl_torch.model import Int64Column
-    from rpl_torch.reading.columns import Device, Header
 
     Columns = Mapping[str, NDArray[Any]]
-
 
 #: These traces don't say on which machine they were recorded.
 TORCH_NODE = "node"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from rpl_att.analysis.hot_spots import frames
+from rpl_att.analysis.att_block import frames
 from rpl_att.contract import AttInstruction, AttPart, AttSourceLine, AttTimeline
 from rpl_att.instruction_class import hottest
 from rpl_att.report import shown_kernel
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
     from rpl_core.interfaces.section import SectionRequest
-
-__all__ = ["thread_traces_html"]
 
 _NAME_WIDTH = 64
 _SHOWN_ROWS = 25
@@ -127,7 +125,7 @@ def _template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("rpl_att.report", "templates"),
+        loader=PackageLoader("rpl_att", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

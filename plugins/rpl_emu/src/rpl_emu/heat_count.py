@@ -15,8 +15,7 @@ from rpl_core.files import write_atomic
 if TYPE_CHECKING:
     from rpl_codeobject.kernel_code import CodeObject
     from rpl_codeobject.reading.debug_info import SourcePlace
-    from rpl_emu.programs.rocpd_file import EmulatedLaunch
-
+    from rpl_emu.rocpd_file import EmulatedLaunch
 
 Count = Annotated[int, Field(ge=0)]
 
