@@ -17,7 +17,7 @@ from rpl_emu.replay import EmulatedReplayer
 from rpl_optimize.interfaces.equivalence import EquivalenceVerdict
 from rpl_vmreplay.capture.folder import open_capture
 from rpl_vmreplay.compare.pair import subjects_of
-from rpl_vmreplay.inputs.optimizer_check import Limits, Tolerance, compare_on_varied_inputs, report
+from rpl_vmreplay.optimizer_checks import Limits, Tolerance, compare_on_varied_inputs, report
 
 from . import blind_edits, varied_edits
 from .emu_program import DEVICE

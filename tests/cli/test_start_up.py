@@ -70,7 +70,7 @@ NOT_FOR_TIMES = (
     *("msgspec", "rpl_torch.trace_file", "rpl_torch.analysis.report", "rpl_torch.contracts"),
     *("rpl_rocprofv3.readers.csv.trace", "rpl_rocprofv3.readers.json.trace"),
     *("rpl_rocprofv3.readers.rpd", "rpl_rocprofv3.readers.workload"),
-    *("rpl_analysis.execution_graph.dependencies.awaited_work", "rpl_vmreplay.compare.optimizer_check"),
+    *("rpl_analysis.execution_graph.dependencies.awaited_work", "rpl_vmreplay.optimizer_checks"),
 )
 
 

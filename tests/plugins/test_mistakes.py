@@ -625,7 +625,7 @@ MISTAKES = {
 def material(tmp_path_factory):
     """A recording beside a file of the careless plugin, and a run directory with documents."""
     from rpl_core.cli.run import run
-    from rpl_testkit.recordings import Launch, RocpdBuilder
+    from rpl_testkit.fixtures import Launch, RocpdBuilder
 
     folder = tmp_path_factory.mktemp("material")
     (folder / "recording").mkdir()

@@ -111,7 +111,7 @@ def _part(seed: int) -> AttPart:
 @pytest.fixture(params=range(6))
 def shown(request: pytest.FixtureRequest) -> tuple[AttPart, str]:
     part = _part(request.param)
-    return part, thread_traces_html([part], SectionRequest({}))
+    return part, thread_traces_html([("gemm", part)], SectionRequest({}))
 
 
 def _number(text: str) -> float:

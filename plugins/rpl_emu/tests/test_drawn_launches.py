@@ -19,7 +19,7 @@ import pytest
 
 from rpl_core.errors import BadDataError
 from rpl_core.interfaces.section import Paragraph, SectionRequest, Table
-from rpl_emu.amd_counters import compare, compare_programs, read_recorded
+from rpl_emu.calibration import compare, compare_programs, read_recorded
 from rpl_emu.heat import SUFFIX, HeatSection
 from rpl_emu.heat_count import write_heat
 from rpl_emu.isa_mix import instruction_mix

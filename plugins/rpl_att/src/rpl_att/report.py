@@ -41,7 +41,7 @@ class ThreadTraceSection(ReportSection):
             return None
         from rpl_att.report_html import thread_traces_html
 
-        return thread_traces_html(parts, request)
+        return thread_traces_html([(shown_kernel(part, request), part) for part in parts], request)
 
     def claims(self, request: SectionRequest) -> tuple[Claim, ...]:
         return tuple(claim for part in _traced(request) if (claim := _claim(part, request)) is not None)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from rpl_att.analysis.att_block import frames
 from rpl_att.contract import AttInstruction, AttPart, AttSourceLine, AttTimeline
 from rpl_att.instruction_class import hottest
-from rpl_att.report import shown_kernel
 from rpl_core.text import counted, readable
 from rpl_core.values import frozen
 from rpl_report.html import figures as q
@@ -115,9 +114,9 @@ class ThreadTraceView:
     waits: tuple[tuple[str, ...], ...]
 
 
-def thread_traces_html(parts: Sequence[AttPart], request: SectionRequest) -> str:
-    """All traced kernels, in the classes of the report's style sheet. Every inserted value is escaped."""
-    return _template().render(views=[_view(part, request) for part in parts])
+def thread_traces_html(parts: Sequence[tuple[str, AttPart]], request: SectionRequest) -> str:
+    """All traced kernels under the given names, in the classes of the report's style sheet, escaped."""
+    return _template().render(views=[_view(name, part, request) for name, part in parts])
 
 
 @cache
@@ -136,9 +135,9 @@ def _template() -> Template:
     return environment.get_template("thread_traces.html.j2")
 
 
-def _view(part: AttPart, request: SectionRequest) -> ThreadTraceView:
+def _view(name: str, part: AttPart, request: SectionRequest) -> ThreadTraceView:
     return ThreadTraceView(
-        name=shown_kernel(part, request),
+        name=name,
         target=request.anchors.get(part.kernel or ""),
         summary=_summary(part),
         notes=tuple(readable(note, 300) for note in _notes(part)),

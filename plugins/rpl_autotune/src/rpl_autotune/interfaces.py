@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
+import numpy as np
 from pydantic import Field
 
 from rpl_core.contracts.common import OriginName, Part
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 # The search space as strategies see it: configurations by index, and numbers to learn from.
 
@@ -77,13 +80,95 @@ class SearchSpace:
     @cached_property
     def features(self) -> Features:
         """Numbers to learn from, worked out when first asked for."""
-        from rpl_autotune.regression import features_of
-
         return features_of(self)
 
     @cached_property
     def _indices(self) -> dict[Configuration, int]:
         return {configuration: index for index, configuration in enumerate(self.configurations)}
+
+
+# Static numbers of configurations, which models learn from; nothing here was measured.
+#
+# GPUs work in powers of two: lanes of a wave, banks, cache lines, sizes of problems. Whether an integer is a
+# power of two, and by which power it can be divided, often matters more than its size, so both are
+# coordinates of their own where a parameter has values of both sorts.
+
+#: From this ratio of largest to smallest value on, a parameter is looked at by its logarithm (chosen).
+_LOGARITHMIC_RATIO = 4.0
+#: More parameters would give more products than there are measurements to weigh them (chosen).
+_MOST_FACTORS = 8
+
+
+def features_of(space: SearchSpace) -> Features:
+    """The features of every configuration, each column scaled to 0..1."""
+    coordinates: list[tuple[str, int | None, Floats]] = []
+    sizes: list[tuple[str, Floats]] = []
+    for position, name in enumerate(space.parameters):
+        values = [configuration[position] for configuration in space.configurations]
+        levels = space.levels(position)
+        if len(levels) < 2:
+            continue
+        coordinates += [(label, position, column) for label, column in _coordinates(name, values, levels)]
+        if len(levels) > 2 and all(isinstance(level, (int, float)) and level > 0 for level in levels):
+            sizes.append((name, np.asarray(values, np.float64)))
+    given = [
+        (name, _scaled_by_size(np.asarray(numbers, np.float64)))
+        for name, numbers in space.given_features.items()
+    ]
+    coordinates += [(name, None, column) for name, column in given if np.ptp(column) > 0]
+    products = [(name, column) for name, column in _products(sizes[:_MOST_FACTORS]) if np.ptp(column) > 0]
+    return Features(
+        _matrix([column for _, _, column in coordinates], len(space)),
+        tuple(name for name, _, _ in coordinates),
+        tuple(position for _, position, _ in coordinates),
+        _matrix([column for _, column in products], len(space)),
+        tuple(name for name, _ in products),
+    )
+
+
+def _coordinates(name: str, values: list[Value], levels: tuple[Value, ...]) -> Iterator[tuple[str, Floats]]:
+    if not all(isinstance(level, (int, float)) for level in levels):
+        # A choice among names has no order: each name but the first gets a column.
+        for level in levels if len(levels) > 2 else levels[1:]:
+            yield f"{name}={level}", np.asarray([value == level for value in values], np.float64)
+        return
+    column = np.asarray(values, np.float64)
+    yield name, _scaled_by_size(column)
+    if len(levels) > 2 and all(isinstance(level, int) and level >= 0 for level in levels):
+        whole = np.asarray(values, np.int64)
+        powers = (whole & (whole - 1)) == 0
+        if not powers.all():
+            # The exponent of the largest power of two that divides each number; 0 for 0.
+            yield f"2-power in {name}", np.log2(np.maximum(whole & -whole, 1)).astype(np.float64)
+            if powers.any():
+                yield f"{name} is 2^n", powers.astype(np.float64)
+
+
+def _scaled_by_size(column: Floats) -> Floats:
+    smallest, largest = float(column.min()), float(column.max())
+    if smallest > 0 and largest / smallest >= _LOGARITHMIC_RATIO:
+        logarithm: Floats = np.log2(column)
+        return logarithm
+    return column
+
+
+def _products(sizes: list[tuple[str, Floats]]) -> Iterator[tuple[str, Floats]]:
+    """Products and ratios of sizes, as logarithms: threads of a block, work per thread, and the like."""
+    for (left, a), (right, b) in combinations(sizes, 2):
+        yield f"{left}*{right}", np.log2(a) + np.log2(b)
+        yield f"{left}/{right}", np.log2(a) - np.log2(b)
+    if len(sizes) > 2:
+        yield "*".join(name for name, _ in sizes), np.sum([np.log2(column) for _, column in sizes], axis=0)
+
+
+def _matrix(columns: list[Floats], rows: int) -> NDArray[np.float64]:
+    if not columns:
+        return np.zeros((rows, 0))
+    matrix = np.stack(columns, axis=1)
+    low = matrix.min(axis=0)
+    scaled: NDArray[np.float64] = (matrix - low) / np.maximum(matrix.max(axis=0) - low, 1e-300)
+    scaled.flags.writeable = False
+    return scaled
 
 
 # What a worker is asked to measure and what it answers: plain JSON, because workers are other processes.
@@ -231,8 +316,6 @@ def random_draws(space: SearchSpace, seed: int) -> NDArray[np.intp]:
     coordinates, and so are the halves; draws come from both halves in pairs. Such a stratified sample says
     more of the whole than independent draws (Cochran, Sampling Techniques, 1977, section 5.6).
     """
-    import numpy as np
-
     generator = np.random.default_rng([seed, 7])
     return _spread_order(space.features.coordinates, np.arange(len(space)), generator, _HALVINGS)
 
@@ -244,8 +327,6 @@ _HALVINGS = 8
 def _spread_order(
     places: NDArray[np.float64], rows: NDArray[np.intp], generator: np.random.Generator, halvings: int
 ) -> NDArray[np.intp]:
-    import numpy as np
-
     rows = generator.permutation(rows)
     if rows.size < 4 or halvings == 0:
         return rows

@@ -29,8 +29,7 @@ from rpl_core.errors import UsageError
 from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Task, Workers
 from rpl_core.text import masked_text
 from rpl_core.values import frozen
-from rpl_measure.estimates import median, pseudo_median
-from rpl_measure.rank_tests import signed_rank_interval
+from rpl_measure.rank_tests import median, pseudo_median, signed_rank_interval
 
 if TYPE_CHECKING:
     from rpl_autotune.interfaces import SearchSpace

@@ -31,7 +31,7 @@ from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Task
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.values import frozen
-from rpl_measure.estimates import median
+from rpl_measure.rank_tests import median
 
 if TYPE_CHECKING:
     from typing_extensions import Self

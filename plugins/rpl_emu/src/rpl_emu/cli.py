@@ -312,7 +312,7 @@ def calibrate(
     """
     import attrs
 
-    from rpl_emu.amd_counters import compare, compare_programs, read_launch, read_recorded
+    from rpl_emu.calibration import compare, compare_programs, read_launch, read_recorded
 
     output = session_of(context).output
     if launched.is_dir():

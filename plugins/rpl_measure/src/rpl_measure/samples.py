@@ -12,7 +12,7 @@ from rpl_analysis.execution_graph.build import measure_path
 from rpl_analysis.runtime.timing import group_durations, group_sums, number_names, usable_rows
 from rpl_core.text import counted, shorten
 from rpl_core.values import frozen
-from rpl_measure.estimates import median
+from rpl_measure.rank_tests import median
 
 if TYPE_CHECKING:
     from rpl_core.model.trace import Trace

@@ -1,64 +1,32 @@
-"""PC samples in all reports: how they are told, and their section."""
+"""The section on PC samples of all reports."""
 
 from __future__ import annotations
 
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from rpl_analysis.text.figures import UNKNOWN
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
-from rpl_core.text import counted, shorten
+from rpl_core.text import shorten
 from rpl_pcsampling.analyzer import FIELD
+from rpl_pcsampling.phrases import (
+    TOO_FEW,
+    UNKNOWN,
+    interval,
+    main_stall,
+    place_of,
+    shown_kernel,
+    summary,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rpl_pcsampling.contract import Sampled, SampledKernel, StallShare
+    from rpl_pcsampling.contract import Sampled, SampledKernel
 
-_NAME_WIDTH = 60
-#: The answer for a row whose interval is wider than its share.
-TOO_FEW = "too few samples"
-
-
-def shown_kernel(kernel: SampledKernel, request: SectionRequest) -> str:
-    """As the kernel is called in the rest of the report."""
-    if kernel.kernel is None:
-        return "kernels without a name"
-    return request.short_names.get(kernel.kernel) or shorten(kernel.kernel, _NAME_WIDTH)
-
-
-def summary(kernel: SampledKernel) -> str:
-    """How many samples of what, and whether they are enough."""
-    every = "" if kernel.sampled_every is None else f" every {kernel.sampled_every:,} {kernel.sampled_unit}"
-    text = (
-        f"{counted(kernel.samples, 'sample', shown=format(kernel.samples, ','))} "
-        f"({kernel.method.replace('_', '-')}{every}, {kernel.origin}) in "
-        f"{counted(kernel.dispatches, 'launch', 'launches', shown=format(kernel.dispatches, ','))}"
-    )
-    return f"{text}: {TOO_FEW}" if kernel.status == "too_few_samples" else text
-
-
-def interval(sampled: Sampled | StallShare) -> str:
-    """The share between the ends of its interval, in percent."""
-    return f"{sampled.share:.1%} ({sampled.share_low:.1%} to {sampled.share_high:.1%})"
-
-
-def main_stall(sampled: Sampled) -> str:
-    """The most frequent stall reason with its part of the samples of the row."""
-    if not sampled.stalls:
-        return UNKNOWN
-    reason, samples = next(iter(sampled.stalls.items()))
-    return f"{reason} {samples / sampled.samples:.0%}"
-
-
-def place_of(source: str | None) -> str:
-    """File and line; folders are those of whichever machine compiled the program."""
-    innermost = (source or "").partition(" -> ")[0]
-    return shorten(PurePath(innermost).name, _NAME_WIDTH) if innermost else UNKNOWN
-
+__all__ = ["PcSampleSection"]
 
 _SHOWN_KERNELS, _SHOWN_ROWS = 3, 5
 _EXPLAINED = 20  # lines, and instructions, of one kernel that somebody asked for
+_NAME_WIDTH = 60
 _SKID = "Host-trap samples may lie up to two instructions beside the one that cost the time."
 
 

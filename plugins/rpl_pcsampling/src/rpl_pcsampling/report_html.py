@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rpl_core.text import readable
 from rpl_core.values import frozen
 from rpl_pcsampling.counting import source_line
-from rpl_pcsampling.report import TOO_FEW, interval, main_stall, place_of, shown_kernel, summary
+from rpl_pcsampling.phrases import TOO_FEW, interval, main_stall, place_of, shown_kernel, summary
 from rpl_report.html import figures as q
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import attrs
 
 from rpl_core.model.metric import Origin
 from rpl_core.values import frozen
-from rpl_measure.estimates import robust_cv
+from rpl_measure.rank_tests import robust_cv
 from rpl_measure.sequential import new_first
 from rpl_optimize.contracts import (
     BuildPart,

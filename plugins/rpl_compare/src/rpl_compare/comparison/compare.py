@@ -30,10 +30,9 @@ from rpl_core.errors import MissingError, NoVerdictError, UsageError
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.text import counted, did_you_mean
 from rpl_core.values import frozen
-from rpl_measure.estimates import WARN_CV, NoiseLevel, noise_level
 from rpl_measure.interleaved import MeasureRequest, measure_pairs
 from rpl_measure.manifest import read_manifest
-from rpl_measure.rank_tests import fewest_pairs
+from rpl_measure.rank_tests import WARN_CV, NoiseLevel, fewest_pairs, noise_level
 from rpl_measure.samples import Kind, Sample, Statistic, samples_of
 from rpl_measure.side import Side, check_comparable, copies_everywhere, make_side, stored_sides
 

@@ -32,7 +32,7 @@ from rpl_core.errors import MissingError
 from rpl_core.model.metric import Origin
 from rpl_core.text import counted
 from rpl_core.values import frozen
-from rpl_measure.estimates import median, robust_cv
+from rpl_measure.rank_tests import median, robust_cv
 from rpl_measure.samples import APPLICATION_KINDS, ItemKey, Kind, Sample, Statistic, samples_of
 from rpl_measure.series import FEWEST_ENTRIES, Level, entry_noise, find_levels
 from rpl_measure.side import Side, check_comparable, load_side, make_side, range_of_sides, run_directories

@@ -13,16 +13,9 @@ from rpl_analysis.text.names import shorten_apart, shown_names
 from rpl_core.errors import ExitCode
 from rpl_core.text import counted, printable
 from rpl_core.values import frozen
-from rpl_measure.estimates import (
+from rpl_measure.rank_tests import (
     REFUSE_CV,
     NoiseLevel,
-    noise_level,
-    pseudo_median,
-    robust_cv,
-    robust_sigma,
-    shift,
-)
-from rpl_measure.rank_tests import (
     Precision,
     Requirement,
     fewest_pairs,
@@ -31,9 +24,14 @@ from rpl_measure.rank_tests import (
     least_p_two_sided,
     mann_whitney_test,
     minimum_detectable_change,
+    noise_level,
     paired_precision,
     pairs_needed,
+    pseudo_median,
+    robust_cv,
+    robust_sigma,
     runs_needed,
+    shift,
     shift_interval,
     signed_rank_interval,
     signed_rank_test,

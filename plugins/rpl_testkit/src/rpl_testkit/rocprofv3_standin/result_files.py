@@ -22,10 +22,9 @@ from rpl_testkit.synthetic_recording.mi300x import CAPABILITY_WORD
 
 if TYPE_CHECKING:
     from rpl_testkit.rocpd_writer.rows import CounterRow
-    from rpl_testkit.rocprofv3_standin.command_line import EmulatedRocm
-    from rpl_testkit.rocprofv3_standin.messages import Log
+    from rpl_testkit.rocprofv3_standin.command_line import EmulatedRocm, Log
     from rpl_testkit.rocprofv3_standin.passes import Pass
-    from rpl_testkit.rocprofv3_standin.pc_samples import PcSampleSet
+    from rpl_testkit.rocprofv3_standin.thread_trace import PcSampleSet
 
 DEFAULT_NAME: Final = "%hostname%/%pid%"
 _SHORT: Final = {"%h": "hostname", "%p": "pid", "%j": "job", "%r": "rank", "%s": "size"}

@@ -19,7 +19,7 @@ from rpl_analysis.ranks.report import rank_keys
 from rpl_core.model.metric import SYNTHETIC_COMMAND_MARK
 from rpl_core.text import counted, encodable, printable
 from rpl_core.values import frozen
-from rpl_report.export.rows import path_intervals, work_tracks
+from rpl_report.rows import path_intervals, work_tracks
 from rpl_report.timeline.lanes import nested_ranges, split_overlaps
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rpl_analysis.phases import Place
     from rpl_core.model.trace import ApiCalls, Float64Column, Trace
-    from rpl_report.export.rows import WorkTrack
+    from rpl_report.rows import WorkTrack
     from rpl_report.timeline.lanes import TimedWork
 
     Int64Column = NDArray[np.int64]
