@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rpl_testkit.command_line import CommandLine
+
+from rpl_testkit.fixtures import CommandLine
 
 
 @pytest.fixture(scope="session")

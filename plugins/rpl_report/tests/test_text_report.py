@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from rpl_testkit.recordings import Launch
 
 from rpl_analysis.text.figures import duration_ns, milliseconds, number, percent, unit_of
 from rpl_core.interfaces.renderer import RenderRequest
 from rpl_core.text import counted
 from rpl_report.options import SHOWN_KERNELS
 from rpl_report.text import TextRenderer
+from rpl_testkit.fixtures import Launch
 
 
 @pytest.fixture

@@ -44,7 +44,15 @@ class ThreadTraceReader(Reader):
                 raw.setdefault((file.parent, "_".join(map(str, raw_identity(file.name) or ()))), []).append(
                     file
                 )
-        spare = _spare_tables(files)
+        # Tables of agents that are not part of a trace of kernels or counters, by their path.
+        kinds = ("kernel_trace.csv", "counter_collection.csv")
+        used = {
+            file.with_name(f"{_plain(file.name).removesuffix(kind)}agent_info.csv")
+            for file in files
+            for kind in kinds
+            if _plain(file.name).endswith(kind)
+        }
+        spare = {file: file for file in files if file.name.endswith("agent_info.csv") and file not in used}
         for members in (*claimed.values(), *raw.values()):  # each table with the first trace of its process
             members += sorted({spare.pop(t) for m in tuple(members) if (t := agents_beside(m)) in spare})
         sets = [_decoded_set(members) for _, members in sorted(claimed.items())]
@@ -62,18 +70,6 @@ class ThreadTraceReader(Reader):
             return (_trace(inputs, read_raw_trace(paths), paths),)
         tables = tuple(path for path in inputs.paths if _plain(path.name) in _TABLES)
         return (_trace(inputs, read_decoded_trace(tables[0].parent), tables),)
-
-
-def _spare_tables(files: Sequence[Path]) -> dict[Path | None, Path]:
-    """Tables of agents that are not part of a trace of kernels or counters, by their path."""
-    kinds = ("kernel_trace.csv", "counter_collection.csv")
-    used = {
-        file.with_name(f"{_plain(file.name).removesuffix(kind)}agent_info.csv")
-        for file in files
-        for kind in kinds
-        if _plain(file.name).endswith(kind)
-    }
-    return {file: file for file in files if file.name.endswith("agent_info.csv") and file not in used}
 
 
 def _decoded_folders(files: Sequence[Path]) -> Sequence[Path]:

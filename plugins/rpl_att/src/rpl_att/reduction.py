@@ -412,7 +412,12 @@ def _reduce(
             try:
                 with open_wave(path) as wave:
                     if check_first:
-                        _check(wave)
+                        # Read a wave to its end, so that a damaged one leaves
+                        # nothing behind.
+                        for _ in wave.instructions():
+                            pass
+                        wave.state_cycles()
+                        wave.waits()
                     reducer.add(file, wave)
             except BadDataError as error:
                 if not check_first:
@@ -423,14 +428,6 @@ def _reduce(
         if read:
             reducer.issue.end_simd(engine, simd, _window(read))
     return reducer.result(missing, tuple(damaged))
-
-
-def _check(wave: OpenWave) -> None:
-    """Read a wave to its end, so that a damaged one leaves nothing behind."""
-    for _ in wave.instructions():
-        pass
-    wave.state_cycles()
-    wave.waits()
 
 
 def _window(files: Iterable[WaveFile]) -> int:

@@ -234,7 +234,10 @@ class _RegressionSearch(Search):
         worth = _expected_gain(prediction, float(training.log_times.min()))
         chances = success_probability(self._space.features, training, rows, self._request.seed)
         worth = worth if chances is None else worth * chances
-        kept = _unpruned(prediction, self._request.prune_factor)
+        # Predictions up to ``factor`` times the best one.
+        kept = np.flatnonzero(
+            prediction.mean <= float(prediction.mean.min()) + math.log(self._request.prune_factor)
+        )
         turn = len(busy) % 4 if _is_stalled(history) else 1
         if turn == 0:  # where the model knows least, whatever it predicts there
             phase, kept = Phase.EXPLORE, np.arange(rows.size)
@@ -279,11 +282,6 @@ def _draws_due(turn: int) -> int:
         due += sum(k % every == 1 for k in range(begin, min(end, turn + 1)))
         begin = end
     return due
-
-
-def _unpruned(prediction: Prediction, factor: float) -> NDArray[np.intp]:
-    """Predictions up to ``factor`` times the best one."""
-    return np.flatnonzero(prediction.mean <= float(prediction.mean.min()) + math.log(factor))
 
 
 def _is_stalled(history: Sequence[Evaluated]) -> bool:

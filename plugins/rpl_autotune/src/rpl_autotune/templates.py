@@ -179,7 +179,16 @@ def read_templates(
     _require_known(space, "--validate", templates.validate, own)
     _require_known(space, "--build", templates.build, {_OUTPUT, _DEFINES})
     if build is not None:
-        _require_build(templates)
+        if _OUTPUT not in " ".join(templates.build):
+            raise UsageError(
+                "--build has no {output}, so builds of different configurations would overwrite each other",
+                next_step="write the program to {output}, and start it with {program} in --cmd-template",
+            )
+        if PROGRAM not in " ".join(templates.command):
+            raise UsageError(
+                "--cmd-template has no {program}, so what --build makes is never run",
+                next_step="start it with {program}",
+            )
     unknown = sorted(set(defines) - set(space.parameters))
     if unknown or (defines and _DEFINES not in templates.build):
         raise UsageError(
@@ -188,7 +197,15 @@ def read_templates(
             else "--define says what {defines} in --build stands for, and it is not there",
             next_step="put {defines} into --build as a word of its own, and name parameters",
         )
-    _require_all_used(space, templates)
+    used = _placeholders((*templates.command, *templates.build))
+    if _DEFINES in templates.build:
+        used |= set(templates.defines)
+    for position, name in enumerate(space.parameters):
+        if name not in used and len(space.levels(position)) > 1:
+            raise UsageError(
+                f"the parameter {name!r} stands in no template, so its values would all be the same program",
+                next_step=f"put {{{name}}} into --cmd-template or --build, or take it out of the space",
+            )
     return templates
 
 
@@ -214,31 +231,6 @@ def _require_known(space: SearchSpace, option: str, words: Sequence[str], own: s
             f"{option} has the placeholder {{{unknown[0]}}}, which is no parameter of the space",
             next_step=f"known are {', '.join(sorted(known))}; write {{{{ for a brace",
         )
-
-
-def _require_build(templates: Templates) -> None:
-    if _OUTPUT not in " ".join(templates.build):
-        raise UsageError(
-            "--build has no {output}, so builds of different configurations would overwrite each other",
-            next_step="write the program to {output}, and start it with {program} in --cmd-template",
-        )
-    if PROGRAM not in " ".join(templates.command):
-        raise UsageError(
-            "--cmd-template has no {program}, so what --build makes is never run",
-            next_step="start it with {program}",
-        )
-
-
-def _require_all_used(space: SearchSpace, templates: Templates) -> None:
-    used = _placeholders((*templates.command, *templates.build))
-    if _DEFINES in templates.build:
-        used |= set(templates.defines)
-    for position, name in enumerate(space.parameters):
-        if name not in used and len(space.levels(position)) > 1:
-            raise UsageError(
-                f"the parameter {name!r} stands in no template, so its values would all be the same program",
-                next_step=f"put {{{name}}} into --cmd-template or --build, or take it out of the space",
-            )
 
 
 # Numbers of configurations from their code objects: registers, LDS, waves and predicted occupancy.

@@ -16,7 +16,7 @@ from rpl_core.text import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_core.cli.output import Output
+    pass
 
 #: What the assembler puts behind a function to fill its last lines.
 _PADDING = "s_nop"
@@ -46,21 +46,16 @@ def isa_mix(context: click.Context, code_object: Path, as_json: bool) -> int:
         output.json({"schema_version": "1.0", "functions": [attrs.asdict(mix) for mix in mixes]})
     else:
         for mix in mixes:
-            _print_mix(output, mix)
+            what = "kernel" if mix.kernel else "function"
+            output.line(f"{mix.name} ({what}): {counted(mix.instructions, 'instruction')}")
+            for class_, count in sorted(mix.classes.items(), key=lambda item: (-item[1], item[0])):
+                output.line(f"  {class_:16} {count:>7}")
+            for loop in mix.loops:
+                inside = ", ".join(f"{class_} {count}" for class_, count in loop.classes.items())
+                output.line(f"  loop 0x{loop.head:x} to 0x{loop.end:x}: {inside}")
+            for refused in mix.refused:
+                output.note(refused)
     return 0
-
-
-def _print_mix(output: Output, mix: FunctionMix) -> None:
-    output.line(
-        f"{mix.name} ({'kernel' if mix.kernel else 'function'}): {counted(mix.instructions, 'instruction')}"
-    )
-    for class_, count in sorted(mix.classes.items(), key=lambda item: (-item[1], item[0])):
-        output.line(f"  {class_:16} {count:>7}")
-    for loop in mix.loops:
-        inside = ", ".join(f"{class_} {count}" for class_, count in loop.classes.items())
-        output.line(f"  loop 0x{loop.head:x} to 0x{loop.end:x}: {inside}")
-    for refused in mix.refused:
-        output.note(refused)
 
 
 @frozen

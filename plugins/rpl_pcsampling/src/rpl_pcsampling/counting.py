@@ -165,7 +165,18 @@ class _Rows:
         own = classes[inside]
         issued = np.bincount(own, self.issued[inside] == 1, minlength=count).astype(np.int64)
         stalled = np.bincount(own, self.issued[inside] == 0, minlength=count).astype(np.int64)
-        stalls = _by_reason(own, np.where(self.issued[inside] == 0, self.reason[inside], UNKNOWN), count)
+        reason = np.where(self.issued[inside] == 0, self.reason[inside], UNKNOWN)
+        kinds = len(STALL_REASONS)
+        known = reason >= 0
+        table = np.bincount(own[known] * kinds + reason[known], minlength=count * kinds).reshape(count, kinds)
+        stalls = [
+            {
+                STALL_REASONS[kind]: int(row[kind])
+                for kind in sorted(range(kinds), key=lambda k: (-int(row[k]), k))
+                if row[kind]
+            }
+            for row in table
+        ]
         lanes, waves = (_means(own, column[inside], count) for column in (self.lanes, self.waves))
         tells = self.tells_state
         return [
@@ -286,20 +297,6 @@ def _stall_shares(rows: _Rows) -> tuple[StallShare, ...] | None:
     return tuple(sorted(found, key=lambda one: (-one.samples, STALL_REASONS.index(one.reason))))
 
 
-def _by_reason(classes: Int64Column, reason: NDArray[Any], count: int) -> list[dict[str, int]]:
-    kinds = len(STALL_REASONS)
-    known = reason >= 0
-    table = np.bincount(classes[known] * kinds + reason[known], minlength=count * kinds).reshape(count, kinds)
-    return [
-        {
-            STALL_REASONS[kind]: int(row[kind])
-            for kind in sorted(range(kinds), key=lambda k: (-int(row[k]), k))
-            if row[kind]
-        }
-        for row in table
-    ]
-
-
 def _types(column: NDArray[Any]) -> dict[str, int]:
     counts = np.bincount(column[column >= 0], minlength=len(INSTRUCTION_TYPES))
     order = sorted(range(len(INSTRUCTION_TYPES)), key=lambda k: (-int(counts[k]), k))
@@ -351,27 +348,24 @@ class Beside:
         if heat is not None or trace is not None:
             executed = () if heat is None else heat.places
             counted = {(place.address, _mnemonic(place.opcode)): place for place in executed}
-            traced = _traced(trace)
+            # Instructions by offset and text, and by source and text where that is one, for
+            # samples from CSV.
+            found: dict[tuple[object, str], Any] = {}
+            repeated: set[tuple[object, str]] = set()
+            for row in () if trace is None else trace.hot_instructions:
+                text = _words(row.isa)
+                found[row.vaddr, text] = row
+                by_text = (row.source, text)
+                if by_text in found:
+                    repeated.add(by_text)
+                found[by_text] = row
+            traced = {key: row for key, row in found.items() if key not in repeated}
             changes["places"] = tuple(_with_neighbours(place, counted, traced) for place in kernel.places)
             changes["lines"] = tuple(_lines(kernel.lines, heat))
         quantities = self._quantities.get(kernel.kernel)
         if quantities is not None:
             changes["counters"] = dict(_known(quantities))
         return kernel.model_copy(update=changes)
-
-
-def _traced(trace: Any) -> dict[tuple[object, str], Any]:
-    """Instructions by offset and text, and by source and text where that is one, for samples from CSV."""
-    found: dict[tuple[object, str], Any] = {}
-    repeated: set[tuple[object, str]] = set()
-    for row in () if trace is None else trace.hot_instructions:
-        text = _words(row.isa)
-        found[row.vaddr, text] = row
-        by_text = (row.source, text)
-        if by_text in found:
-            repeated.add(by_text)
-        found[by_text] = row
-    return {key: row for key, row in found.items() if key not in repeated}
 
 
 def _with_neighbours(

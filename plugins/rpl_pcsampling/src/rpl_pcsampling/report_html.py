@@ -168,7 +168,9 @@ def _rows(kernel: SampledKernel, *, traced: bool, emulated: bool) -> Iterable[Ro
         yield from _instructions(below.get(line.source, ()), kernel, traced=traced, emulated=emulated)
     unplaced = below.get(None, ())
     if unplaced and kernel.lines:
-        yield Row(is_line=True, samples="", share="", cells=_blank(traced, emulated), text=_NO_LINE)
+        yield Row(
+            is_line=True, samples="", share="", cells=("",) * (5 + 2 * traced + emulated), text=_NO_LINE
+        )
     yield from _instructions(unplaced, kernel, traced=traced, emulated=emulated)
 
 
@@ -195,10 +197,6 @@ def _line_cells(line: SampledLine, *, traced: bool, emulated: bool) -> tuple[str
         *(("", "") if traced else ()),
         *((q.count(line.executed),) if emulated else ()),
     )
-
-
-def _blank(traced: bool, emulated: bool) -> tuple[str, ...]:
-    return ("",) * (5 + 2 * traced + emulated)
 
 
 def _state(sampled: Sampled) -> tuple[str, ...]:

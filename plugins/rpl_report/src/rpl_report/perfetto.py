@@ -189,7 +189,10 @@ def _slices(messages: Any, tracks: Sequence[SliceTrack], work: TimedWork) -> lis
     categories = track_categories(work.trace)
     category = np.array([categories.index(t.category) for t in tracks])[track]
     width = varint_width(int(columns["end_ns"].max(initial=0)))
-    ends = _ends(messages, columns["end_ns"], track, width)
+    end_ns = columns["end_ns"]
+    trace, event, stamps = _prototype(messages, width)
+    event.type = messages.TrackEvent.TYPE_SLICE_END
+    ends = stamp_messages(trace, stamps(end_ns, track))
     parts = [_Events(columns["end_ns"], np.arange(track.size) * 2 + 1, ends)]
     for with_row in (True, False):
         for with_flow in (True, False):
@@ -219,12 +222,6 @@ def _counter_events(messages: Any, tracks: Sequence[CounterTrack], first_track: 
     return [_Events(time, np.arange(time.size) + _BEHIND, encoded)]
 
 
-def _ends(messages: Any, end_ns: Int64Column, track: Int64Column, width: int) -> NDArray[np.uint8]:
-    trace, event, stamps = _prototype(messages, width)
-    event.type = messages.TrackEvent.TYPE_SLICE_END
-    return stamp_messages(trace, stamps(end_ns, track))
-
-
 def _begins(
     messages: Any,
     columns: dict[str, Int64Column],
@@ -247,7 +244,12 @@ def _begins(
         event.flow_ids.append(_FLOW)
     messages_of_kind = stamp_messages(trace, stamped)
     if columns["flow"][0] > 0:
-        _stamp_flow(messages_of_kind, trace.SerializeToString(), columns["flow"])
+        # Flow ids are of fixed size, little-endian.
+        flow = columns["flow"]
+        at = trace.SerializeToString().index(_FLOW.to_bytes(8, "little"))
+        messages_of_kind[:, at : at + 8] = (
+            np.ascontiguousarray(flow.astype("<u8")).view(np.uint8).reshape(-1, 8)
+        )
     return messages_of_kind
 
 
@@ -270,12 +272,6 @@ _FLOW = 0x7EDC_BA98_7654_3210
 #: Stands for a counter's value: no other eight bytes of a message are these.
 _VALUE = 1.2345678912345678e300
 _BEHIND = 1 << 62
-
-
-def _stamp_flow(encoded: NDArray[np.uint8], prototype: bytes, flow: Int64Column) -> None:
-    """Flow ids are of fixed size, little-endian."""
-    at = prototype.index(_FLOW.to_bytes(8, "little"))
-    encoded[:, at : at + 8] = np.ascontiguousarray(flow.astype("<u8")).view(np.uint8).reshape(-1, 8)
 
 
 def _prototype(messages: Any, width: int) -> tuple[Any, Any, Any]:

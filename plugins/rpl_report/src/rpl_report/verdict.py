@@ -284,12 +284,8 @@ def _parts(step: NextStepPart) -> Mapping[str, Any]:
     return {
         "step": readable(step.text, 500),
         "confirmed": readable(confirming, 400),
-        "command": _command(step),
+        "command": readable((step.command or "").replace("{command}", "COMMAND"), 300),
     }
-
-
-def _command(step: NextStepPart) -> str:
-    return readable((step.command or "").replace("{command}", "COMMAND"), 300)
 
 
 def _confirmation(each: ConfirmationPart) -> str:

@@ -9,10 +9,10 @@ import json
 import sys
 
 import pytest
-from rpl_testkit.recordings import Launch
 
 from rpl_core.model.recording import Recording
 from rpl_report.rows import COLUMNS, exported_run, to_csv
+from rpl_testkit.fixtures import Launch
 from rpl_testkit.traces import TracedDispatch, make_trace
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from rpl_testkit.recordings import Launch
+
+from rpl_testkit.fixtures import Launch
 
 
 def _check(document: dict) -> None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.errors import RplError
-from rpl_core.interfaces.options import Options
 from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.equivalence import (
@@ -54,7 +53,15 @@ class CapturedLaunchCheck(EquivalenceCheck):
         folder, program = request.options.plugins[CAPTURE], request.candidate_program
         if folder is None or program is None or program not in self._compared:
             return KernelPairs(problem="no comparison of this candidate came before")
-        replayer, options = _timing_replayer()
+        # The one for GPUs, with its settings.
+        import click
+
+        from rpl_core.cli.command_options import option_values
+        from rpl_core.cli.session import session_of
+        from rpl_vmreplay.replayers import DEFAULT_REPLAYER, replayer_of
+
+        session = session_of(click.get_current_context())
+        replayer, options = replayer_of(session, DEFAULT_REPLAYER), option_values(session, "full-vm", {})
         capture = whole_capture(folder)
         subjects, yardstick = self._compared[program]
         turns = TurnsRequest(capture, subjects, yardstick, candidate_first, request.options.time_limit_s)
@@ -116,18 +123,6 @@ def replayer_of_the_command() -> Replayer:
     from rpl_vmreplay.replayers import logging_replayer
 
     return logging_replayer(session_of(click.get_current_context()), None)
-
-
-def _timing_replayer() -> tuple[Replayer, Options]:
-    """The one for GPUs, with its settings."""
-    import click
-
-    from rpl_core.cli.command_options import option_values
-    from rpl_core.cli.session import session_of
-    from rpl_vmreplay.replayers import DEFAULT_REPLAYER, replayer_of
-
-    session = session_of(click.get_current_context())
-    return replayer_of(session, DEFAULT_REPLAYER), option_values(session, "full-vm", {})
 
 
 def _report(capture: Capture, replayer: Replayer, judgement: Judgement) -> EquivalenceReport:

@@ -65,7 +65,14 @@ def att_block(trace: ThreadTrace, architecture: Architecture | None) -> AttPart:
     """Everything that ``trace`` tells; an empty trace has a reason and no figures."""
     totals = totals_of(trace)
     if totals is None or _mostly_unresolved(trace, totals):
-        return _without_figures(trace)
+        # An empty trace must never look like one without stall.
+        unreadable = trace.problems[0] if trace.code is None and trace.problems else _why_unresolved(trace)
+        return AttPart(
+            **_identity(trace),
+            **_occupancy(trace),
+            status="unreadable" if unreadable else "empty",
+            reason=unreadable or _why_empty(trace),
+        )
     unavailable = dict(totals.reasons)
     fields = {
         **_identity(trace),
@@ -91,17 +98,6 @@ def _by_kind(trace: ThreadTrace, totals: Totals, unavailable: dict[str, str]) ->
         "stall_split": stall_split(totals, trace.code.isa, _startup(trace.waves)),
         "instruction_mix": instruction_mix(totals),
     }
-
-
-def _without_figures(trace: ThreadTrace) -> AttPart:
-    """An empty trace must never look like one without stall."""
-    unreadable = trace.problems[0] if trace.code is None and trace.problems else _why_unresolved(trace)
-    return AttPart(
-        **_identity(trace),
-        **_occupancy(trace),
-        status="unreadable" if unreadable else "empty",
-        reason=unreadable or _why_empty(trace),
-    )
 
 
 def _mostly_unresolved(trace: ThreadTrace, totals: Totals) -> bool:

@@ -464,7 +464,10 @@ def _parse_stats(records: Sequence[Mapping[str, str]], path: Path) -> CodeTable 
     """The rows of ``stats_*.csv``, columns by name; ``None`` when it has a header only."""
     if not records:
         return None
-    named = [{_key(k): (v or "").strip() for k, v in row.items() if isinstance(k, str)} for row in records]
+    named = [
+        {k.strip().strip('"').lower(): (v or "").strip() for k, v in row.items() if isinstance(k, str)}
+        for row in records
+    ]
     lacking = [name for name in ("vaddr", "instruction", "hitcount", "latency") if name not in named[0]]
     if lacking:
         raise BadDataError(f"{path} has no column {lacking[0]!r}")
@@ -493,10 +496,6 @@ def _parse_stats(records: Sequence[Mapping[str, str]], path: Path) -> CodeTable 
         stall=stall,
         idle=counts("idle"),
     )
-
-
-def _key(name: str) -> str:
-    return name.strip().strip('"').lower()
 
 
 def _number(value: str, path: Path, place: str) -> int:

@@ -33,7 +33,7 @@ from rpl_core.model.metric import Origin
 from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_measure.rank_tests import median, robust_cv
-from rpl_measure.samples import APPLICATION_KINDS, ItemKey, Kind, Sample, Statistic, samples_of
+from rpl_measure.samples import APPLICATION_KINDS, ItemKey, Kind, Sample, samples_of
 from rpl_measure.series import FEWEST_ENTRIES, Level, entry_noise, find_levels
 from rpl_measure.side import Side, check_comparable, load_side, make_side, range_of_sides, run_directories
 
@@ -74,7 +74,7 @@ def _method(comparison: Comparison) -> MethodPart:
     method, rule = comparison.method, comparison.rule
     return MethodPart(
         mode="interleaved" if method.paired else "unpaired",
-        statistic=_statistic(comparison.statistic),
+        statistic=comparison.statistic.value,
         test=PAIRED_TEST if method.paired else UNPAIRED_TEST,
         alpha=rule.alpha,
         looks=method.looks,
@@ -82,10 +82,6 @@ def _method(comparison: Comparison) -> MethodPart:
         min_share=rule.min_share,
         forced=rule.forced,
     )
-
-
-def _statistic(statistic: Statistic) -> str:
-    return statistic.value
 
 
 def _gate(comparison: Comparison) -> GatePart:

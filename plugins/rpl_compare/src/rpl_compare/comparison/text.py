@@ -186,23 +186,19 @@ def _next_step(document: CompareDocument) -> Iterator[str]:
     sides = (document.base, document.new)
     if document.gate.outcome != "inconclusive":
         return
-    needed = _enough(document)
+    # Pairs with which every open item can get a verdict at its noise.
+    method, items = document.method, (*document.application, *document.kernels)
+    least = fewest_pairs(method.alpha / max(1, document.gate.gated_items) / 2)
+    if method.mode != "interleaved":
+        least = max(least, USUAL_PAIRS)  # several looks share alpha; their number is not known yet
+    still_open = (item for item in items if item.gated and item.verdict == "inconclusive")
+    needed = max(least, *(item.runs_needed or 0 for item in still_open), 0)
     base, new = (one_line(shlex.join(side.command)) for side in sides)
     if not base or not new or base == new:  # recordings of one command line are of two builds of it
         base, new = (f"COMMAND_OF_{side.label.upper()}" for side in sides)
     if document.method.mode != "interleaved" or needed > (document.method.pairs or 0):
         quoted = f"--base {shlex.quote(base)} --new {shlex.quote(new)}"
         yield f"  next: rpl compare --interleaved {quoted} --pairs {needed}"
-
-
-def _enough(document: CompareDocument) -> int:
-    """Pairs with which every open item can get a verdict at its noise."""
-    method, items = document.method, (*document.application, *document.kernels)
-    least = fewest_pairs(method.alpha / max(1, document.gate.gated_items) / 2)
-    if method.mode != "interleaved":
-        least = max(least, USUAL_PAIRS)  # several looks share alpha; their number is not known yet
-    still_open = (item for item in items if item.gated and item.verdict == "inconclusive")
-    return max(least, *(item.runs_needed or 0 for item in still_open), 0)
 
 
 def _reasons(reasons: Sequence[str]) -> Iterator[str]:

@@ -98,7 +98,9 @@ def roofline_view(
     reason, advice = readable(roofline.reason or "", 400), readable(roofline.how_to_collect or "", 400)
     if roofline.status != "available":
         return RooflineView(status, reason, advice)
-    kernels = _ranked(profile, roofline)
+    # Most time first.
+    order = {kernel.name: rank for rank, kernel in enumerate(by_time(profile))}
+    kernels = sorted(roofline.kernels, key=lambda kernel: order.get(kernel.name, len(order)))
     shown = kernels[:SHOWN_KERNELS]
     frame = _frame(roofline, shown)
     shares = time_shares(profile)
@@ -127,12 +129,6 @@ def roofline_view(
         bandwidth=bandwidth,
         has_measured=any(roof.origin != "spec" for roof in roofs),
     )
-
-
-def _ranked(profile: ProfileDocument, roofline: RooflineDocument) -> list[KernelRooflineDoc]:
-    """Most time first."""
-    order = {kernel.name: rank for rank, kernel in enumerate(by_time(profile))}
-    return sorted(roofline.kernels, key=lambda kernel: order.get(kernel.name, len(order)))
 
 
 def _used(kernels: Iterable[KernelRooflineDoc]) -> set[tuple[str, str]]:

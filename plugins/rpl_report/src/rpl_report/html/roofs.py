@@ -260,19 +260,7 @@ def compute_roofs(
                 label_y=0.0,
             )
         )
-    return _without_overlap(roofs)
-
-
-def _types(members: Iterable[ComputeCeilingDoc]) -> str:
-    """ "F64/F32 VALU, F16 MFMA"."""
-    by_pipe: dict[str, list[str]] = {}
-    for member in members:
-        by_pipe.setdefault(member.pipe, []).append(member.data_type)
-    return ", ".join(f"{'/'.join(types)} {pipe_name(pipe)}" for pipe, types in by_pipe.items())
-
-
-def _without_overlap(roofs: list[ComputeRoof]) -> tuple[ComputeRoof, ...]:
-    """Labels from top to bottom, each at least a line's height below the one before."""
+    # Labels from top to bottom, each at least a line's height below the one before.
     placed: dict[bool, float] = {}
     apart = []
     for roof in roofs:
@@ -285,3 +273,11 @@ def _without_overlap(roofs: list[ComputeRoof]) -> tuple[ComputeRoof, ...]:
         placed[roof.shown] = at
         apart.append(attrs.evolve(roof, label_y=at))
     return tuple(apart)
+
+
+def _types(members: Iterable[ComputeCeilingDoc]) -> str:
+    """ "F64/F32 VALU, F16 MFMA"."""
+    by_pipe: dict[str, list[str]] = {}
+    for member in members:
+        by_pipe.setdefault(member.pipe, []).append(member.data_type)
+    return ", ".join(f"{'/'.join(types)} {pipe_name(pipe)}" for pipe, types in by_pipe.items())

@@ -291,7 +291,8 @@ def timeline_of(trace: Trace, *, include_copies: bool = True) -> Timeline | None
     links, ends = _path_links(work, lanes)
     kept = kept_nodes(work, lanes, symbols, ends)
     pieces = lane_pieces(work, lanes.place)
-    every = _every_node(work, lanes)
+    rows = np.flatnonzero(lanes.place[work.nodes.lane] >= 0)
+    every = _intervals(work, lanes, rows)
     span = int((every.end_ns).max(initial=0))
     shown = every.row.size
     levels = bin_levels(
@@ -318,11 +319,6 @@ def timeline_of(trace: Trace, *, include_copies: bool = True) -> Timeline | None
         critical_path_ns=work.critical_path_ns,
         machines=len(work.machines),
     )
-
-
-def _every_node(work: TimedWork, lanes: LaneChoice) -> LanePieces:
-    rows = np.flatnonzero(lanes.place[work.nodes.lane] >= 0)
-    return _intervals(work, lanes, rows)
 
 
 def _of_path(work: TimedWork, lanes: LaneChoice) -> LanePieces:

@@ -204,9 +204,11 @@ def compile_device(clang: str, source: str, request: Request, scratch: Path, out
     bare, cpu = scratch / "device.hipfb", scratch / "cpu.o"
     run([*common, "--offload-device-only", *request.device, "-c", source, "-o", bare])
     run([*common, *_CPU, *request.host, "-g0", "-c", source, "-o", cpu])
+    # Lines of each kernel's name and the bytes of its arguments, as the device code's metadata has
+    # them.
     added = {
         KERNELS: _cpu_library(clang, cpu).read_bytes(),
-        ARGUMENTS: _argument_sizes(bare),
+        ARGUMENTS: "".join(f"{line}\n" for line in _size_lines(bare)).encode(),
         SOURCE: _text_of(clang, source, request),
     }
     output.write_bytes(with_entries(bare.read_bytes(), added))
@@ -298,11 +300,6 @@ def _undefined_data(compiled: Path) -> set[str]:
                 if symbol["st_shndx"] == "SHN_UNDEF" and relocation["r_info_type"] not in _CALLS:
                     found.add(symbol.name)
     return found - {"", "_GLOBAL_OFFSET_TABLE_"}
-
-
-def _argument_sizes(bundle: Path) -> bytes:
-    """Lines of each kernel's name and the bytes of its arguments, as the device code's metadata has them."""
-    return "".join(f"{line}\n" for line in _size_lines(bundle)).encode()
 
 
 def _size_lines(bundle: Path) -> Iterator[str]:

@@ -89,7 +89,10 @@ class PlainMemory:
                 stream.seek(index * BLOCK_BYTES)
                 block = bytearray(stream.read(min(BLOCK_BYTES, region.size - index * BLOCK_BYTES)))
                 for address, data in inside:
-                    _put(block, address - region.base - index * BLOCK_BYTES, data)
+                    # ``data`` at ``offset``, of which either may lead beyond the block.
+                    offset = address - region.base - index * BLOCK_BYTES
+                    begin, end = max(offset, 0), min(offset + len(data), len(block))
+                    block[begin:end] = data[begin - offset : end - offset]
                 hashes[index * HASH_BYTES : (index + 1) * HASH_BYTES] = chunk_hash(bytes(block))
         return bytes(hashes)
 
@@ -105,12 +108,6 @@ class PlainMemory:
             place = offset // BLOCK_BYTES * HASH_BYTES
             hashes[place : place + HASH_BYTES] = chunk_hash(block)
         return bytes(hashes)
-
-
-def _put(block: bytearray, offset: int, data: bytes) -> None:
-    """``data`` at ``offset``, of which either may lead beyond the block."""
-    begin, end = max(offset, 0), min(offset + len(data), len(block))
-    block[begin:end] = data[begin - offset : end - offset]
 
 
 def reproduction(

@@ -189,7 +189,15 @@ def _write_extras(capture: Capture, folder: Path, pieces: list[_Piece]) -> None:
     for variable in told["module_variables"]:
         variable["hashes"] = _seals(folder, variable["file"].removesuffix(BYTES_SUFFIX))
     (folder / EXTRAS).write_text(_json(told))
-    _seal(folder)
+    # As the capture tool does, last of all.
+    import xxhash
+
+    contents = {name: (folder / name).read_bytes() for name in SEALED}
+    files = {
+        name: {"size": len(content), "xxh3": xxhash.xxh3_64_hexdigest(content)}
+        for name, content in contents.items()
+    }
+    (folder / SENTINEL).write_text(_json({"schema_version": SCHEMA_VERSION, "files": files}))
 
 
 def _told_region(told: list[dict[str, Any]], piece: _Piece) -> dict[str, Any]:
@@ -220,18 +228,6 @@ def _seals(folder: Path, stem: str) -> dict[str, str | None]:
 
 def _hashes(content: bytes) -> bytes:
     return b"".join(chunk_hash(content[at : at + BLOCK_BYTES]) for at in range(0, len(content), BLOCK_BYTES))
-
-
-def _seal(folder: Path) -> None:
-    """As the capture tool does, last of all."""
-    import xxhash
-
-    contents = {name: (folder / name).read_bytes() for name in SEALED}
-    files = {
-        name: {"size": len(content), "xxh3": xxhash.xxh3_64_hexdigest(content)}
-        for name, content in contents.items()
-    }
-    (folder / SENTINEL).write_text(_json({"schema_version": SCHEMA_VERSION, "files": files}))
 
 
 def _json(value: dict[str, Any]) -> str:

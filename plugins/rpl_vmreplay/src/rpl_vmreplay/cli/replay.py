@@ -75,7 +75,21 @@ def full_vm(context: click.Context, /, as_json: bool, **flags: Any) -> int:
     result = _run(session, flags, capture, request)
     if as_json:
         session.output.json(replay_document(capture, request, result))
-    return _tell_replay(session.output, capture, request, result, as_json=as_json)
+    output = session.output
+    from rpl_core.errors import ExitCode, RplError
+    from rpl_vmreplay.replay.outcome import exit_code_of
+
+    failure = result.failure
+    if failure is not None:
+        said = RplError(failure.fact, cause=failure.cause, next_step=failure.next_step)
+        output.note(f"rpl: {said.one_line()}")
+    elif not as_json:
+        _print_replay(output, capture, request, result)
+    for note in result.notes:
+        output.note(f"note: {note}")
+    if failure is not None:
+        return exit_code_of(failure)
+    return int(ExitCode.NEGATIVE_FINDING if result.reproduced is False else ExitCode.OK)
 
 
 def _replay_request(session: Session, flags: dict[str, Any]) -> tuple[Capture, ReplayRequest]:
@@ -122,25 +136,6 @@ def _run(session: Session, flags: dict[str, Any], capture: Capture, request: Rep
     if failure is None or failure.kind not in (ReplayError.NO_RUNTIME, ReplayError.NO_DEVICE):
         return result
     return attrs.evolve(result, failure=attrs.evolve(failure, next_step=remedy(failure.next_step)))
-
-
-def _tell_replay(
-    output: Output, capture: Capture, request: ReplayRequest, result: ReplayResult, *, as_json: bool
-) -> int:
-    from rpl_core.errors import ExitCode, RplError
-    from rpl_vmreplay.replay.outcome import exit_code_of
-
-    failure = result.failure
-    if failure is not None:
-        said = RplError(failure.fact, cause=failure.cause, next_step=failure.next_step)
-        output.note(f"rpl: {said.one_line()}")
-    elif not as_json:
-        _print_replay(output, capture, request, result)
-    for note in result.notes:
-        output.note(f"note: {note}")
-    if failure is not None:
-        return exit_code_of(failure)
-    return int(ExitCode.NEGATIVE_FINDING if result.reproduced is False else ExitCode.OK)
 
 
 def _print_replay(output: Output, capture: Capture, request: ReplayRequest, result: ReplayResult) -> None:
@@ -373,7 +368,16 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
     else:
         _print_judgement(session.output, replayer, judgement)
         _print_times(session.output, turns)
-    return _exit_code(judgement, exact=given.exact)
+    from rpl_core.errors import ExitCode
+    from rpl_vmreplay.compare.judge import Verdict
+
+    rounding = ExitCode.NEGATIVE_FINDING if given.exact else ExitCode.OK
+    codes = {
+        Verdict.EQUAL: ExitCode.OK,
+        Verdict.ROUNDING: rounding,
+        Verdict.DIFFERENT: ExitCode.NEGATIVE_FINDING,
+    }
+    return int(codes.get(judgement.verdict, ExitCode.NO_VERDICT))
 
 
 def _compared(
@@ -413,19 +417,6 @@ def _with_times(session: Session, replayer: Replayer, name: str | None) -> Repla
     from rpl_vmreplay.replayers import DEFAULT_REPLAYER, replayer_of
 
     return replayer if name is not None else replayer_of(session, DEFAULT_REPLAYER)
-
-
-def _exit_code(judgement: Judgement, *, exact: bool) -> int:
-    from rpl_core.errors import ExitCode
-    from rpl_vmreplay.compare.judge import Verdict
-
-    rounding = ExitCode.NEGATIVE_FINDING if exact else ExitCode.OK
-    codes = {
-        Verdict.EQUAL: ExitCode.OK,
-        Verdict.ROUNDING: rounding,
-        Verdict.DIFFERENT: ExitCode.NEGATIVE_FINDING,
-    }
-    return int(codes.get(judgement.verdict, ExitCode.NO_VERDICT))
 
 
 def _print_judgement(output: Output, replayer: Replayer, judgement: Judgement) -> None:
