@@ -426,13 +426,9 @@ def _reduce(
                 continue
             read.append(file)
         if read:
-            reducer.issue.end_simd(engine, simd, _window(read))
+            listed = list(read)
+            reducer.issue.end_simd(engine, simd, max(f.end for f in listed) - min(f.begin for f in listed))
     return reducer.result(missing, tuple(damaged))
-
-
-def _window(files: Iterable[WaveFile]) -> int:
-    listed = list(files)
-    return max(f.end for f in listed) - min(f.begin for f in listed)
 
 
 def _merged(waits: Iterable[tuple[int, list[int]]]) -> list[tuple[int, list[int]]]:

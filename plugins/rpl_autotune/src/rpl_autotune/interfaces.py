@@ -20,7 +20,7 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    _Column = NDArray[np.float64]
 
 # The search space as strategies see it: configurations by index, and numbers to learn from.
 
@@ -101,8 +101,8 @@ _MOST_FACTORS = 8
 
 def features_of(space: SearchSpace) -> Features:
     """The features of every configuration, each column scaled to 0..1."""
-    coordinates: list[tuple[str, int | None, Floats]] = []
-    sizes: list[tuple[str, Floats]] = []
+    coordinates: list[tuple[str, int | None, _Column]] = []
+    sizes: list[tuple[str, _Column]] = []
     for position, name in enumerate(space.parameters):
         values = [configuration[position] for configuration in space.configurations]
         levels = space.levels(position)
@@ -126,7 +126,7 @@ def features_of(space: SearchSpace) -> Features:
     )
 
 
-def _coordinates(name: str, values: list[Value], levels: tuple[Value, ...]) -> Iterator[tuple[str, Floats]]:
+def _coordinates(name: str, values: list[Value], levels: tuple[Value, ...]) -> Iterator[tuple[str, _Column]]:
     if not all(isinstance(level, (int, float)) for level in levels):
         # A choice among names has no order: each name but the first gets a column.
         for level in levels if len(levels) > 2 else levels[1:]:
@@ -144,15 +144,15 @@ def _coordinates(name: str, values: list[Value], levels: tuple[Value, ...]) -> I
                 yield f"{name} is 2^n", powers.astype(np.float64)
 
 
-def _scaled_by_size(column: Floats) -> Floats:
+def _scaled_by_size(column: _Column) -> _Column:
     smallest, largest = float(column.min()), float(column.max())
     if smallest > 0 and largest / smallest >= _LOGARITHMIC_RATIO:
-        logarithm: Floats = np.log2(column)
+        logarithm: _Column = np.log2(column)
         return logarithm
     return column
 
 
-def _products(sizes: list[tuple[str, Floats]]) -> Iterator[tuple[str, Floats]]:
+def _products(sizes: list[tuple[str, _Column]]) -> Iterator[tuple[str, _Column]]:
     """Products and ratios of sizes, as logarithms: threads of a block, work per thread, and the like."""
     for (left, a), (right, b) in combinations(sizes, 2):
         yield f"{left}*{right}", np.log2(a) + np.log2(b)
@@ -161,7 +161,7 @@ def _products(sizes: list[tuple[str, Floats]]) -> Iterator[tuple[str, Floats]]:
         yield "*".join(name for name, _ in sizes), np.sum([np.log2(column) for _, column in sizes], axis=0)
 
 
-def _matrix(columns: list[Floats], rows: int) -> NDArray[np.float64]:
+def _matrix(columns: list[_Column], rows: int) -> NDArray[np.float64]:
     if not columns:
         return np.zeros((rows, 0))
     matrix = np.stack(columns, axis=1)

@@ -217,10 +217,17 @@ def space_of(
             cause="the constraints leave nothing" if description.constraints else None,
         )
     space = SearchSpace(parameters, tuple(rows), 0)
+    columns = {}
+    for name, text in description.features.items():
+        expression = parse_expression(text, frozenset(space.parameters))
+        values = [expression.value(space.values(index)) for index in range(len(space))]
+        if not all(isinstance(value, (bool, int, float)) for value in values):
+            raise BadDataError(f"the feature {name!r} is not a number for every configuration")
+        columns[name] = tuple(float(value) for value in values)
     return attrs.evolve(
         space,
         default=_default_index(space, description, default, where),
-        given_features=_feature_columns(space, description),
+        given_features=columns,
     )
 
 
@@ -408,14 +415,3 @@ def _given_index(space: SearchSpace, given: Mapping[str, str]) -> int:
         if tuple(map(str, configuration)) == wanted:
             return index
     raise UsageError("--default is none of the permitted configurations of the space")
-
-
-def _feature_columns(space: SearchSpace, description: SpaceDescription) -> dict[str, tuple[float, ...]]:
-    columns = {}
-    for name, text in description.features.items():
-        expression = parse_expression(text, frozenset(space.parameters))
-        values = [expression.value(space.values(index)) for index in range(len(space))]
-        if not all(isinstance(value, (bool, int, float)) for value in values):
-            raise BadDataError(f"the feature {name!r} is not a number for every configuration")
-        columns[name] = tuple(float(value) for value in values)
-    return columns

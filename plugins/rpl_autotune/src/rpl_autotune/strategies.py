@@ -234,7 +234,7 @@ class _RegressionSearch(Search):
         worth = _expected_gain(prediction, float(training.log_times.min()))
         chances = success_probability(self._space.features, training, rows, self._request.seed)
         worth = worth if chances is None else worth * chances
-        # Predictions up to ``factor`` times the best one.
+        # Predictions up to ``prune_factor`` times the best one.
         kept = np.flatnonzero(
             prediction.mean <= float(prediction.mean.min()) + math.log(self._request.prune_factor)
         )

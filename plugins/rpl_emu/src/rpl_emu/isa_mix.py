@@ -7,16 +7,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from rpl_core.cli.session import session_of
 from rpl_core.text import counted
 from rpl_core.values import frozen
-
-if TYPE_CHECKING:
-    pass
 
 #: What the assembler puts behind a function to fill its last lines.
 _PADDING = "s_nop"

@@ -215,7 +215,7 @@ def _answered(
         try:
             with plugin_boundary(entry.plugin, f"the section {section.name!r}"):
                 own, blocks = ask(section)
-                # Raises ``TypeError`` for what no report can draw.
+                # What no report can draw is refused here, so that the plugin is named.
                 if own is not None and not isinstance(own, str):
                     raise TypeError(f"text or None was expected, not {type(own).__name__}")
                 (own or "").encode()  # halves of surrogate pairs can't be written

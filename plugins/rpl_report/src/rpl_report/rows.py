@@ -147,10 +147,16 @@ def _columns(work: TimedWork, counters: Mapping[str, Float64Column], shown: Any)
     nodes, trace = work.nodes, work.trace
     row = np.where(nodes.is_copy, -1, nodes.row)
     duration = nodes.duration_ns()
+    # GPU, stream and queue of every node.
+    identities = [identify_lane(work, lane) for lane in range(len(work.nodes.lanes))]
+    gpu = [each.agent for each in identities]
+    stream = [None if each.by_queue else each.id for each in identities]
+    queue = [each.id if each.by_queue else None for each in identities]
+    lane = work.nodes.lane
     cells: tuple[Cells, ...] = (
         _texts([shown(process.node) for process in trace.processes], nodes.process),
         _texts([process.pid for process in trace.processes], nodes.process),
-        *_lane_columns(work),
+        *(_texts(gpu, lane), _texts(stream, lane), _texts(queue, lane)),
         _texts(["kernel", "copy"], nodes.is_copy.astype(np.int64)),
         _numbers(_of_dispatch(row, trace.dispatches.dispatch_id)),
         _numbers(nodes.correlation_id),
@@ -190,16 +196,6 @@ def _floats(values: Float64Column) -> Cells:
 def _of_dispatch(row: Int64Column, column: NDArray[np.integer]) -> Int64Column:
     """Values of dispatches for the nodes, -1 for copies."""
     return np.where(row >= 0, np.append(column, -1)[row], -1)
-
-
-def _lane_columns(work: TimedWork) -> tuple[Cells, Cells, Cells]:
-    """GPU, stream and queue of every node."""
-    identities = [identify_lane(work, lane) for lane in range(len(work.nodes.lanes))]
-    gpu = [each.agent for each in identities]
-    stream = [None if each.by_queue else each.id for each in identities]
-    queue = [each.id if each.by_queue else None for each in identities]
-    lane = work.nodes.lane
-    return _texts(gpu, lane), _texts(stream, lane), _texts(queue, lane)
 
 
 def _idle_columns(work: TimedWork) -> list[Cells]:

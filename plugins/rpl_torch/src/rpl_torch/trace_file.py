@@ -210,6 +210,10 @@ class _File:
         name = self.work["name"][chosen]
         used = self._by_name(name)
         count = int(chosen.sum())
+        # Distinct numbers in the order of launches; kernels of one graph share a correlation id.
+        order = np.lexsort((self.work["begin_ns"][chosen], self.work["correlation"][chosen]))
+        numbers = np.empty(len(order), np.int64)
+        numbers[order] = np.arange(len(order))
         rows = DispatchRows(
             process=np.zeros(count, np.int32),
             agent=positions(self.work["device"][chosen], self.gpus),
@@ -217,7 +221,7 @@ class _File:
             stream=np.empty(0, np.int32),
             queue=np.empty(0, np.int32),
             # Work has no number of its own; its correlation id ascends with the launches.
-            dispatch_id=_numbers(self.work["correlation"][chosen], self.work["begin_ns"][chosen]),
+            dispatch_id=numbers,
             correlation_id=self.work["correlation"][chosen],
             begin_ns=self.work["begin_ns"][chosen],
             end_ns=self.work["end_ns"][chosen],
@@ -404,14 +408,6 @@ _DIRECTIONS = {
 
 def _positive(value: int | None) -> int | None:
     return value if value is not None and 0 < value < 1 << 53 else None
-
-
-def _numbers(correlation: Int64Column, begin_ns: Int64Column) -> Int64Column:
-    """Distinct numbers in the order of launches; kernels of one graph share a correlation id."""
-    order = np.lexsort((begin_ns, correlation))
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.arange(len(order))
-    return numbers
 
 
 def _sizes(grid: bytes, block: bytes, _: object) -> list[int]:

@@ -98,12 +98,13 @@ def _gate(comparison: Comparison) -> GatePart:
 
 def _side(side: Side) -> SidePart:
     manifest = side.manifests[0] if side.manifests else None
+    names = {gpu.product or gpu.architecture for gpu in side.gpus} - {None}
     return SidePart(
         label=side.label,
         runs=len(side.runs),
         processes=max(run.processes for run in side.runs),
         origin=side.origin.value,
-        device=_device(side),
+        device=", ".join(sorted(str(name) for name in names)) or None,
         range=side.range,
         command=side.command,
         collector=manifest.collector if manifest else None,
@@ -118,11 +119,6 @@ def _side(side: Side) -> SidePart:
             plugins=manifest.plugins if manifest else (),
         ),
     )
-
-
-def _device(side: Side) -> str | None:
-    names = {gpu.product or gpu.architecture for gpu in side.gpus} - {None}
-    return ", ".join(sorted(str(name) for name in names)) or None
 
 
 def _item(judged: Judged, method: Method) -> ItemPart:

@@ -169,12 +169,13 @@ def unpaired_evidence(base: Sample, new: Sample, rule: CompareRule, method: Meth
     # The spread of the log times: root mean square over the sides.
     sigma = math.sqrt(sum(s * s for s in spreads) / len(spreads)) if spreads else None
     drifts = find_drift(base.values_ns), find_drift(new.values_ns)
+    known = [cv for cv in (robust_cv(base.values_ns), robust_cv(new.values_ns)) if cv is not None]
     return Evidence(
         shift=shift(left, right),
         interval=shift_interval(left, right, 1 - method.alpha),
         p=mann_whitney_test(left, right).p_two_sided,
         least_p=least_p_two_sided(len(left), len(right)),
-        cv=_larger_cv(base, new),
+        cv=max(known, default=None),
         base_drift=drifts[0],
         new_drift=drifts[1],
         drift_matters=any(_matters(drift, rule) for drift in drifts),
@@ -212,11 +213,6 @@ def _problem(base: Sample, new: Sample) -> str | None:
 
 def _logs(sample: Sample) -> Sequence[float]:
     return [math.log(value) for value in sample.values_ns]
-
-
-def _larger_cv(base: Sample, new: Sample) -> float | None:
-    known = [cv for cv in (robust_cv(base.values_ns), robust_cv(new.values_ns)) if cv is not None]
-    return max(known, default=None)
 
 
 def _matters(drift: Drift | None, rule: CompareRule) -> bool:

@@ -234,9 +234,12 @@ def head_of(profile: ProfileDocument, dag: DagDocument, names: KernelNames, requ
     what = _traced_kernels(profile, names) or _application(profile, request)
     title = f"{what} on {_device(profile) or 'an unknown device'}"
     origin = profile.provenance.origin if profile.provenance else None
+    # The command and the time, which tell two reports of one program apart.
+    facts = [f"command: {shlex.join(request.command)}"] if request.command else []
+    facts += [request.recorded] if request.recorded else []
     return Head(
         title=readable(title, 120),
-        facts=(*_of_run(request), *_run_facts(profile)),
+        facts=(*tuple(readable(fact, 160) for fact in facts), *_run_facts(profile)),
         origin=origin if origin != "measured" else None,
         origin_text=_ORIGINS.get(origin or ""),
         incomplete=readable(profile.incomplete, 400) if profile.incomplete else None,
@@ -262,13 +265,6 @@ def _application(profile: ProfileDocument, request: RenderRequest) -> str:
     artefacts = profile.provenance.artefacts if profile.provenance else ()
     names = list(dict.fromkeys(PurePath(artefact.path).name for artefact in artefacts))
     return f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}" if names else "A recording"
-
-
-def _of_run(request: RenderRequest) -> tuple[str, ...]:
-    """The command and the time, which tell two reports of one program apart."""
-    facts = [f"command: {shlex.join(request.command)}"] if request.command else []
-    facts += [request.recorded] if request.recorded else []
-    return tuple(readable(fact, 160) for fact in facts)
 
 
 def _traced_kernels(profile: ProfileDocument, shown: KernelNames) -> str:

@@ -171,7 +171,12 @@ def memory_roofs(
     highest = min((roof.y for roof in compute), default=frame.y.end)
     seen: Counter[tuple[str, str]] = Counter()
     roofs = []
-    for members in _by_bandwidth(ceilings):
+    # Ceilings of one bandwidth and origin share a line; the levels farthest from the cores come first.
+    groups: dict[tuple[float, str], list[MemoryCeilingDoc]] = {}
+    for ceiling in sorted(ceilings.memory, key=_memory_order):
+        if ceiling.peak_gbps > 0:
+            groups.setdefault((ceiling.peak_gbps, ceiling.origin), []).append(ceiling)
+    for members in groups.values():
         first = members[0]
         shown = (first.level, first.origin) not in seen
         # Labels of different lines stand apart along them, those of one level farther: its lines lie close.
@@ -180,15 +185,6 @@ def memory_roofs(
         seen.update((member.level, member.origin) for member in members)
         roofs += _segments(members, along, (top, highest) if shown else (highest,), frame, shown=shown)
     return tuple(roofs)
-
-
-def _by_bandwidth(ceilings: CeilingsPart) -> list[list[MemoryCeilingDoc]]:
-    """Ceilings of one bandwidth and origin share a line; the levels farthest from the cores come first."""
-    groups: dict[tuple[float, str], list[MemoryCeilingDoc]] = {}
-    for ceiling in sorted(ceilings.memory, key=_memory_order):
-        if ceiling.peak_gbps > 0:
-            groups.setdefault((ceiling.peak_gbps, ceiling.origin), []).append(ceiling)
-    return list(groups.values())
 
 
 def _memory_order(ceiling: MemoryCeilingDoc) -> int:

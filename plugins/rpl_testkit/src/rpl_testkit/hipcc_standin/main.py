@@ -206,8 +206,13 @@ def compile_device(clang: str, source: str, request: Request, scratch: Path, out
     run([*common, *_CPU, *request.host, "-g0", "-c", source, "-o", cpu])
     # Lines of each kernel's name and the bytes of its arguments, as the device code's metadata has
     # them.
+    # Link the kernels for the CPU; all arrays in LDS whose size the launch tells are the same memory.
+    library = cpu.with_suffix(".so")
+    arrays = [f"-Wl,--defsym={name}=rpl_hip_lds" for name in sorted(_undefined_data(cpu))]
+    linker = ("-shared", "-nostartfiles", "-fuse-ld=lld", "-Wl,-s", "-Wl,-Bsymbolic")
+    run([clang, *linker, *arrays, cpu, "-lm", "-o", library])
     added = {
-        KERNELS: _cpu_library(clang, cpu).read_bytes(),
+        KERNELS: library.read_bytes(),
         ARGUMENTS: "".join(f"{line}\n" for line in _size_lines(bare)).encode(),
         SOURCE: _text_of(clang, source, request),
     }
@@ -273,15 +278,6 @@ def _identity(source: str, request: Request) -> tuple[str, ...]:
     words = [os.path.realpath(source), *request.options]
     hashed = hashlib.sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()
     return (f"-cuid={hashed[:16]}",)
-
-
-def _cpu_library(clang: str, compiled: Path) -> Path:
-    """Link the kernels for the CPU; all arrays in LDS whose size the launch tells are the same memory."""
-    library = compiled.with_suffix(".so")
-    arrays = [f"-Wl,--defsym={name}=rpl_hip_lds" for name in sorted(_undefined_data(compiled))]
-    linker = ("-shared", "-nostartfiles", "-fuse-ld=lld", "-Wl,-s", "-Wl,-Bsymbolic")
-    run([clang, *linker, *arrays, compiled, "-lm", "-o", library])
-    return library
 
 
 def _undefined_data(compiled: Path) -> set[str]:

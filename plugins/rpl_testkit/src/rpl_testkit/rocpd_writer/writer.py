@@ -67,11 +67,6 @@ def create_schema(connection: sqlite3.Connection, level: int, guid: str) -> None
         connection.execute(create_table(table, level, guid, suffix))
     for table in tables:
         connection.execute(create_plain_view(table, suffix))
-    for view in _views_at(level):
-        connection.execute(create_view(view, level))
-
-
-def _views_at(level: int) -> list[View | SqlView]:
     views: tuple[View | SqlView, ...] = (
         *INFO_VIEWS,
         *REGION_VIEWS,
@@ -79,7 +74,9 @@ def _views_at(level: int) -> list[View | SqlView]:
         *counter_views(level),
         *SUMMARY_VIEWS,
     )
-    return [view for view in views if view.since <= level]
+    for view in views:
+        if view.since <= level:
+            connection.execute(create_view(view, level))
 
 
 # The writer.

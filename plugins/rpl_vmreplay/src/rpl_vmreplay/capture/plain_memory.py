@@ -89,7 +89,7 @@ class PlainMemory:
                 stream.seek(index * BLOCK_BYTES)
                 block = bytearray(stream.read(min(BLOCK_BYTES, region.size - index * BLOCK_BYTES)))
                 for address, data in inside:
-                    # ``data`` at ``offset``, of which either may lead beyond the block.
+                    # Both ends of ``data`` may lie beyond the block.
                     offset = address - region.base - index * BLOCK_BYTES
                     begin, end = max(offset, 0), min(offset + len(data), len(block))
                     block[begin:end] = data[begin - offset : end - offset]
@@ -147,16 +147,13 @@ def _wrong_variables(capture: Capture, found: Mapping[str, bytes]) -> tuple[list
         if expected is None:
             unknown = f"the capture has no hash of the variable {variable.name} after the launch"
         elif variable.blob in found:
-            if _hashes_of(found[variable.blob]) != expected.read_bytes():
+            content = found[variable.blob]
+            blocks = (content[at : at + BLOCK_BYTES] for at in range(0, len(content), BLOCK_BYTES))
+            if b"".join(map(chunk_hash, blocks)) != expected.read_bytes():
                 wrong.append(variable)
         elif told is None or told.changed_by_launch is not False:
             unknown = f"the captured launch changed the variable {variable.name}, which this code has not"
     return wrong, unknown
-
-
-def _hashes_of(content: bytes) -> bytes:
-    blocks = (content[at : at + BLOCK_BYTES] for at in range(0, len(content), BLOCK_BYTES))
-    return b"".join(map(chunk_hash, blocks))
 
 
 def _nothing_to_say(capture: Capture, request: ReplayRequest) -> str | None:
