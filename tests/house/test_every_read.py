@@ -59,7 +59,7 @@ OPENINGS = {
     "plugins/rpl_analysis/src/rpl_analysis/ranks/gather.py:_workers": OWN,
     "plugins/rpl_compare/src/rpl_compare/ci.py:append_summary": NAMED,
     "plugins/rpl_att/src/rpl_att/decoding/decode.py:read_loads": BLOCKS,
-    "plugins/rpl_att/src/rpl_att/decoding/decode.py:_answer": OWN,
+    "plugins/rpl_att/src/rpl_att/decoding/decode.py:run_worker": OWN,
     "plugins/rpl_att/src/rpl_att/decoded_trace.py:_from_csv": BLOCKS,
     "plugins/rpl_att/src/rpl_att/decoded_trace.py:_items": BLOCKS,
     "plugins/rpl_att/src/rpl_att/reader.py:_looks_like_json": BLOCKS,

@@ -97,13 +97,13 @@ class ThreadTraceAnalyzer(Analyzer):
 
         architecture = architecture_of(context) if context.device else None
         known = context.facts[KERNEL_TIMES] or {}
-        blocks = [_named(att_block(trace, architecture), known) for trace in traces]
+        blocks = [_with_known_name(att_block(trace, architecture), known) for trace in traces]
         by_kernel = {name: _joined(parts) for name, parts in _grouped(blocks).items()}
         facts: dict[Fact[Any], Any] = {ATT: by_kernel, **kernel_figures(by_kernel)}
         return AnalysisOutcome(facts, tuple(_diagnostics(blocks)))
 
 
-def _named(block: AttPart, known: Iterable[str]) -> AttPart:
+def _with_known_name(block: AttPart, known: Iterable[str]) -> AttPart:
     """``block`` under the name that the timing runs use for the kernel, where they know it."""
     for name in known:
         if name in (block.kernel, block.symbol):

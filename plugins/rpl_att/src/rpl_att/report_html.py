@@ -282,10 +282,10 @@ def _wave_ticks(peak: int) -> tuple[tuple[float, str], ...]:
     ticks = sorted({*range(0, peak, step), peak})
     if len(ticks) > 2 and peak - ticks[-2] < step / 2:
         del ticks[-2]
-    return tuple((_place(waves, peak), q.count(waves)) for waves in ticks)
+    return tuple((_y_of(waves, peak), q.count(waves)) for waves in ticks)
 
 
-def _place(waves: int, peak: int) -> float:
+def _y_of(waves: int, peak: int) -> float:
     return _BOTTOM - (_BOTTOM - _TOP) * max(0, waves) / peak
 
 
@@ -293,7 +293,7 @@ def _path(timeline: AttTimeline, first: int, last: int, peak: int) -> str:
     scale = (_RIGHT - _LEFT) / (last - first)
     points = [f"M{_LEFT + (timeline.clocks[0] - first) * scale:.1f} {_BOTTOM:g}"]
     for clock, value in zip(timeline.clocks, timeline.values, strict=True):
-        points.append(f"H{_LEFT + (clock - first) * scale:.1f}V{_place(value, peak):.1f}")
+        points.append(f"H{_LEFT + (clock - first) * scale:.1f}V{_y_of(value, peak):.1f}")
     return "".join([*points, f"V{_BOTTOM:g}Z"])
 
 

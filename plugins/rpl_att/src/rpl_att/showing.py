@@ -464,11 +464,13 @@ def stacks(chosen: Chosen) -> tuple[tuple[tuple[str, ...], int], ...]:
 
 def collapsed(chosen: Chosen) -> str:
     """One line per stack, frames separated by semicolons, as flamegraph.pl reads it."""
-    lines = (f"{';'.join(_plain(frame) for frame in stack)} {cycles}\n" for stack, cycles in stacks(chosen))
+    lines = (
+        f"{';'.join(_frame_text(frame) for frame in stack)} {cycles}\n" for stack, cycles in stacks(chosen)
+    )
     return "".join(lines)
 
 
-def _plain(frame: str) -> str:
+def _frame_text(frame: str) -> str:
     """A frame without what separates frames and lines."""
     return " ".join(frame.replace(";", ",").split())
 

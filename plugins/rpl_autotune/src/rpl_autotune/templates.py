@@ -279,8 +279,8 @@ class _Codes:
         if path not in self._kernels:
             self._kernels[path] = self._read(path)
         values = space.values(index)
-        size = _whole("--workgroup-size", self.request.workgroup_size, values, 1)
-        lds = _whole("--dynamic-lds", self.request.dynamic_lds, values, 0) or 0
+        size = _whole_number("--workgroup-size", self.request.workgroup_size, values, 1)
+        lds = _whole_number("--dynamic-lds", self.request.dynamic_lds, values, 0) or 0
         shape = LaunchAssumption(size, lds)
         return tuple(shape.of(one.kernel, one.architecture) for one in self._kernels[path])
 
@@ -302,7 +302,7 @@ class _Codes:
         return tuple(launched)
 
 
-def _whole(
+def _whole_number(
     option: str, expression: Expression | None, values: Mapping[str, bool | int | float | str], least: int
 ) -> int | None:
     if expression is None:

@@ -539,7 +539,7 @@ def report(compared: Compared, limits: Limits) -> EquivalenceReport:
     if tally.different is not None:
         return EquivalenceReport(
             EquivalenceVerdict.DIFFERENT,
-            f"{tally.different} ({_told(compared, limits)})",
+            f"{tally.different} ({_summary_of(compared, limits)})",
             crashed=tally.crashed,
         )
     if compared.failure is not None and (compared.broke or not tally.compared):
@@ -548,11 +548,11 @@ def report(compared: Compared, limits: Limits) -> EquivalenceReport:
         )
         return _not_compared(compared.failure + behind)
     if not tally.compared - tally.without_results:
-        return _not_compared(f"no input was left to compare on: {_told(compared, limits)}")
-    return EquivalenceReport(EquivalenceVerdict.EQUAL, _told(compared, limits))
+        return _not_compared(f"no input was left to compare on: {_summary_of(compared, limits)}")
+    return EquivalenceReport(EquivalenceVerdict.EQUAL, _summary_of(compared, limits))
 
 
-def _told(compared: Compared, limits: Limits) -> str:
+def _summary_of(compared: Compared, limits: Limits) -> str:
     tally = compared.tally
     parts = [f"{tally.compared} of {compared.wanted} inputs compared"]
     for why, count in tally.dropped.items():

@@ -252,7 +252,7 @@ def _series(entries: Sequence[_Entry], request: CompareRequest) -> Iterator[Seri
     """Application times first, then kernels by their largest share, then by name."""
     keys = {key for entry in entries for key in entry.samples}
     shares = {key: max(_share(entry, key) for entry in entries) for key in keys}
-    for key in sorted(keys, key=lambda key: (_place(key), -shares[key], key.name)):
+    for key in sorted(keys, key=lambda key: (_kind_order(key), -shares[key], key.name)):
         if not _is_asked_for(key, shares[key], request):
             continue
         usable = [entry for entry in entries if key in entry.samples and entry.samples[key].problem is None]
@@ -269,7 +269,7 @@ def _share(entry: _Entry, key: ItemKey) -> float:
     return (sample.share or 0.0) if sample else 0.0
 
 
-def _place(key: ItemKey) -> int:
+def _kind_order(key: ItemKey) -> int:
     return len(APPLICATION_KINDS) if key.kind is Kind.KERNEL else APPLICATION_KINDS.index(key.kind)
 
 

@@ -393,12 +393,12 @@ class StepByStep:
 
     def hold(self, stage: StageName, candidate: int) -> None:
         """Raises ``KeyboardInterrupt`` unless the stage may begin."""
-        if self._asked({"waiting_for": stage, "candidate": candidate}) != "go":
+        if self._ask({"waiting_for": stage, "candidate": candidate}) != "go":
             raise KeyboardInterrupt
 
     def approve(self, diff: str, evidence: str) -> bool:
         """Whether a proven change is accepted. Raises ``KeyboardInterrupt`` where that stays open."""
-        answer = self._asked({"waiting_for": "accept", "diff": diff, "evidence": evidence})
+        answer = self._ask({"waiting_for": "accept", "diff": diff, "evidence": evidence})
         if answer not in ("go", "no"):
             raise KeyboardInterrupt
         return answer == "go"
@@ -406,7 +406,7 @@ class StepByStep:
     def ended(self, document: OptimizeDocument) -> None:
         self._tell({"waiting_for": None, "optimize": document.model_dump(mode="json")})
 
-    def _asked(self, told: Mapping[str, object]) -> str:
+    def _ask(self, told: Mapping[str, object]) -> str:
         self._tell(told)
         return sys.stdin.readline(_LONGEST_ANSWER).strip()
 

@@ -257,13 +257,13 @@ def points_of(kernels: Iterable[KernelRooflineDoc], context: PointContext) -> tu
     points = []
     for kernel in kernels:
         for level in kernel.levels:
-            place = _place(kernel, level, context.frame)
+            place = _drawn_point(kernel, level, context.frame)
             if place is not None:
                 points.append(_point(kernel, level, place, context))
     return tuple(sorted(points, key=lambda point: -point.radius))
 
 
-def _place(kernel: KernelRooflineDoc, level: LevelPart, frame: Frame) -> tuple[float, float] | None:
+def _drawn_point(kernel: KernelRooflineDoc, level: LevelPart, frame: Frame) -> tuple[float, float] | None:
     """Intensity and rate to draw at."""
     intensity, gflops = level.operational_intensity.value, kernel.achieved_gflops.value
     if intensity is None or gflops is None:

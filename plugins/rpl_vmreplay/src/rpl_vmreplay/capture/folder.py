@@ -350,13 +350,13 @@ def difference(before: Capture, after: Capture) -> Difference:
     others = {(region.base, region.size) for region in after.regions}
     return Difference(
         fields=tuple((name, old[name], new[name]) for name in old if old[name] != new[name]),
-        only_before=_told(places - others),
-        only_after=_told(others - places),
+        only_before=_region_texts(places - others),
+        only_after=_region_texts(others - places),
         bytes=tuple(_bytes_differences(before, after, places & others)),
     )
 
 
-def _told(places: set[tuple[int, int]]) -> tuple[str, ...]:
+def _region_texts(places: set[tuple[int, int]]) -> tuple[str, ...]:
     return tuple(f"0x{base:x}, {size} bytes" for base, size in sorted(places))
 
 

@@ -189,7 +189,11 @@ def _write_extras(capture: Capture, folder: Path, pieces: list[_Piece]) -> None:
     for variable in told["module_variables"]:
         variable["hashes"] = _seals(folder, variable["file"].removesuffix(BYTES_SUFFIX))
     (folder / EXTRAS).write_text(_json(told))
-    # As the capture tool does, last of all.
+    _seal(folder)
+
+
+def _seal(folder: Path) -> None:
+    """As the capture tool does, last of all."""
     import xxhash
 
     contents = {name: (folder / name).read_bytes() for name in SEALED}
