@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rpl_core.markers import hookimpl
+    from rpl_core.hookspecs import hookimpl
 
 __all__ = ["RPL_API", "__version__", "hookimpl"]
 
@@ -22,7 +22,7 @@ RPL_API = 2
 def __getattr__(name: str) -> Any:
     # pluggy costs 16 ms; `rpl --version` must not pay for it.
     if name == "hookimpl":
-        from rpl_core.markers import hookimpl
+        from rpl_core.hookspecs import hookimpl
 
         return hookimpl
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

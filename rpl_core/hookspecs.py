@@ -16,25 +16,28 @@ Changes within one ``RPL_API`` number are additive. A snapshot of all signatures
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rpl_core.markers import hookspec
+import pluggy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rpl_core.interfaces.analyzer import Analyzer
-    from rpl_core.interfaces.collector import Collector
+    from rpl_core.interfaces.collector import Collector, RunInfo, RunOutcome
     from rpl_core.interfaces.doctor import DoctorCheck
     from rpl_core.interfaces.document import DocumentContract, DocumentSection
     from rpl_core.interfaces.executor import Executor
     from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.reader import Reader
-    from rpl_core.interfaces.renderer import Renderer
-    from rpl_core.interfaces.run import RunInfo, RunOutcome
-    from rpl_core.interfaces.section import ReportSection
+    from rpl_core.interfaces.section import Renderer, ReportSection
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
     from rpl_core.model.trace import Agent
+
+#: Name under which hooks are marked; plugins never spell it, they import ``hookimpl``.
+PROJECT = "rpl"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 @hookspec

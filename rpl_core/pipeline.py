@@ -13,14 +13,14 @@ from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.devices import ResolvedDevice, refuse_other_family, resolve_device, with_ceilings
 from rpl_core.documents import Documents, check_all, diagnostic_drafts, draft_all, provenance_doc
 from rpl_core.errors import MissingError
-from rpl_core.ingest.load import load_recording
+from rpl_core.ingest import load_recording
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.document import DocumentContext
 from rpl_core.interfaces.options import CommandOption, Options
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.trace import protect
+from rpl_core.run_directory import is_run_directory
 from rpl_core.run_directory.analysed import mark_complete, mark_recorded, write_analysed
-from rpl_core.run_directory.layout import is_run_directory
 from rpl_core.schedule import AnalysisResult, Step, analyze
 from rpl_core.values import frozen
 

@@ -21,15 +21,17 @@ from rpl_core.errors import (
     TimeLimitError,
     UsageError,
 )
-from rpl_core.ingest.load import load_recording
+from rpl_core.ingest import load_recording
 from rpl_core.interfaces.collector import (
     CollectionPlan,
     Collector,
     CollectRequest,
     FollowUpRequest,
     PassOutcome,
+    RunInfo,
+    RunOutcome,
+    RunState,
 )
-from rpl_core.interfaces.run import RunInfo, RunOutcome, RunState
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
 from rpl_core.model.value_checks import require_value

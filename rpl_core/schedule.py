@@ -9,8 +9,7 @@ from typing import Any
 import attrs
 
 from rpl_core.errors import PluginError, RplError
-from rpl_core.interfaces.analyzer import AnalysisContext, Analyzer
-from rpl_core.interfaces.fact import AppFigure, Fact, Facts, KernelFigure
+from rpl_core.interfaces.analyzer import AnalysisContext, Analyzer, AppFigure, Fact, Facts, KernelFigure
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.value_checks import value_violation
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback

@@ -27,7 +27,7 @@ WHOLE = (
     "rpl_core",
     "rpl_core.interfaces",
     "rpl_core.errors",
-    "rpl_core.config.values",
+    "rpl_core.config",
     "rpl_core.contracts.common",
     "rpl_core.model.device",
     "rpl_core.model.diagnostic",

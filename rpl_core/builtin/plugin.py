@@ -52,8 +52,7 @@ def rpl_collectors() -> tuple[Collector, ...]:
 
 @hookimpl
 def rpl_executors() -> tuple[Executor, ...]:
-    from rpl_core.executors.cluster import DaskExecutor
-    from rpl_core.executors.local import LocalExecutor
+    from rpl_core.executors import DaskExecutor, LocalExecutor
 
     return (LocalExecutor(), DaskExecutor())
 
@@ -65,6 +64,6 @@ def rpl_doctor_checks() -> tuple[DoctorCheck, ...]:
 
 @hookimpl
 def rpl_documents() -> tuple[DocumentContract, ...]:
-    from rpl_core.run_directory.layout import RunContract
+    from rpl_core.run_directory import RunContract
 
     return (RunContract(),)

@@ -26,9 +26,9 @@ def _answer(arguments: list[str]) -> int:
     from rpl_core.process_start import collect_garbage_rarely
 
     collect_garbage_rarely()
-    from rpl_core.cli.run import run
+    from rpl_core.cli.main import run
     from rpl_core.cli.standard_output import keep_for_results, settle_exit_code
-    from rpl_core.interrupts import treat_termination_as_interrupt
+    from rpl_core.process_start import treat_termination_as_interrupt
 
     treat_termination_as_interrupt()
     keep_for_results()

@@ -272,7 +272,7 @@ def option_values(
 
 
 def _resolved(session: Session, option: CommandOption[Any], flag: Any) -> tuple[Any, str]:
-    from rpl_core.config.settings import parsed
+    from rpl_core.config import parsed
     from rpl_core.interfaces.options import OptionForm
 
     if option.form is OptionForm.REPEATED:

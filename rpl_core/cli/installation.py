@@ -233,8 +233,8 @@ def trust(context: click.Context, path: Path) -> None:
 
     Its settings are shown. It is trusted as it is now: another content, or another place, is not.
     """
-    from rpl_core.config.settings import settings_of
-    from rpl_core.config.settings import trust as remember
+    from rpl_core.config import settings_of
+    from rpl_core.config import trust as remember
     from rpl_core.files import storage_error
 
     content, settings = settings_of(path)

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rpl_core.cli.output import Output
-    from rpl_core.config.settings import Configuration
+    from rpl_core.config import Configuration
     from rpl_core.contracts.common import DiagnosticDoc
     from rpl_core.documents import Documents
     from rpl_core.interfaces.options import Options
-    from rpl_core.interfaces.renderer import Renderer, RenderRequest
+    from rpl_core.interfaces.section import Renderer, RenderRequest
     from rpl_core.plugins.catalog import NamedContributions
     from rpl_core.plugins.discovery import PluginSelection
     from rpl_core.plugins.host import PluginHost
@@ -43,7 +43,7 @@ class Session:
 
     @cached_property
     def configuration(self) -> Configuration:
-        from rpl_core.config.settings import load_configuration
+        from rpl_core.config import load_configuration
 
         return load_configuration(self.config_file)
 
@@ -202,7 +202,7 @@ def _without_documents(session: Session, *, needed: bool) -> None:
 def _text(session: Session, documents: Documents, options: Options | None, *, path_first: bool) -> None:
     from rpl_core.cli.output import emphasised, shows_colours, text_width
     from rpl_core.interfaces.options import Options
-    from rpl_core.interfaces.renderer import RenderRequest, SectionOf
+    from rpl_core.interfaces.section import RenderRequest, SectionOf
     from rpl_core.plugins.entry_points import provider_of
 
     catalog = session.host.catalog

@@ -20,7 +20,7 @@ from rpl_core.model.trace import require_sound
 from rpl_core.model.value_checks import value_violation
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.plugins.entry_points import missing_provider, missing_providers, provider_of
-from rpl_core.run_directory.layout import DOCUMENTS
+from rpl_core.run_directory import DOCUMENTS
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

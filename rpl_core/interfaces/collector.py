@@ -1,9 +1,13 @@
-"""Collectors run an application under a profiler and leave files; they never interpret them."""
+"""Collectors run an application under a profiler and leave files; they never interpret them.
+
+Lifecycle hooks are told about the run.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,27 @@ from rpl_core.model.device import DeviceModel
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.trace import TraceRole
 from rpl_core.values import frozen
+
+
+class RunState(str, Enum):
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"  # interrupted, out of time, or a pass failed; what exists can be analysed
+
+
+@frozen
+class RunInfo:
+    """A profile run: where it is kept and what it executes."""
+
+    directory: Path
+    command: tuple[str, ...]
+    device: str | None
+    collector: str
+
+
+@frozen
+class RunOutcome:
+    state: RunState
+    reason: str | None = None
 
 
 @frozen

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_core.interfaces.fact import Fact, Facts
+from rpl_core.interfaces.analyzer import Fact, Facts
 from rpl_core.interfaces.options import Options
 from rpl_core.model.device import DeviceModel
 from rpl_core.model.recording import Recording

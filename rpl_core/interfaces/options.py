@@ -55,7 +55,7 @@ class CommandOption(Generic[T]):
     """``--name`` of the commands in ``commands``.
 
     ``parse`` turns text (or a TOML value) into the value, of a repeated option into one of them, and raises
-    ``UsageError`` for what can't be one; see ``rpl_core.config.values``. With
+    ``UsageError`` for what can't be one; see ``rpl_core.config``. With
     ``setting`` it can also be set in ``rpl.toml`` and by ``RPL_<NAME>``; ``kind`` says what it names then
     (``None`` counts as ``PROGRAM``), and from a settings file of somebody else only a ``VALUE`` is taken. A
     ``recorded`` one is kept in the manifest of a run, and later analyses of that run take it over unless told

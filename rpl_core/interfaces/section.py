@@ -1,7 +1,7 @@
 """Sections that plugins add to what people read: the text report, the HTML report and ``explain``.
 
 A section is given as blocks, which each report draws in its own way; where that is not enough, a plugin
-draws its own HTML.
+draws its own HTML. Renderers draw them, and the documents of a run.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from rpl_core.interfaces.options import Options
 from rpl_core.values import frozen
 
 
@@ -108,3 +109,51 @@ class ReportSection(ABC):
         """What ``rpl explain`` adds for one kernel. Proposers tell it to language models, too."""
         _ = (request, kernel)
         return ()
+
+
+# Renderers turn the documents of a run into something to look at; they compute nothing.
+
+
+@frozen
+class SectionOf:
+    """A section and the plugin that gave it."""
+
+    plugin: str
+    section: ReportSection
+
+
+@frozen
+class RenderRequest:
+    """The validated documents by name; ``path_first`` puts the critical path before everything else.
+
+    ``sections`` are what plugins add. ``timeline`` is what the command makes of the recording for renderers
+    that want it, or ``timeline_reason`` says why not. ``width``: characters that a line of text may have;
+    ``terminal``: it is for a terminal that may show colours, bold and bars.
+    ``options`` are those of plugins that the command was called with. Where the run directory tells,
+    ``command`` is the application's, ``recorded`` when and by what, ``files`` a name for what was analysed.
+    """
+
+    documents: Mapping[str, Any]
+    path_first: bool = False
+    timeline: Any = None
+    timeline_reason: str | None = None
+    width: int = 100
+    terminal: bool = False
+    sections: tuple[SectionOf, ...] = ()
+    options: Options = attrs.field(factory=Options)
+    command: tuple[str, ...] = ()
+    recorded: str | None = None
+    files: str | None = None
+
+
+class Renderer(ABC):
+    """One output format, chosen by ``rpl report --format NAME``."""
+
+    name: str
+    summary: str
+    suffix: str  # file suffix such as ".txt"
+    wants_timeline: bool = False  # true: the recording is read too, which takes time for long runs
+
+    @abstractmethod
+    def render(self, request: RenderRequest) -> str:
+        """The whole output as text. Names from recordings are data: escape them for the format."""

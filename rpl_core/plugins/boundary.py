@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import PluginError, RplError
-from rpl_core.interrupts import is_ctrl_c
 from rpl_core.plugins.entry_points import distribution_of
+from rpl_core.process_start import is_ctrl_c
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

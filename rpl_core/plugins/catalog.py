@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 
-from rpl_core.config.settings import SETTINGS
+from rpl_core.config import SETTINGS
 from rpl_core.errors import MissingError
 from rpl_core.model.value_checks import attribute_violation, require_value, value_violation
 from rpl_core.plugins.boundary import plugin_boundary
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.executor import Executor
     from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.reader import Reader
-    from rpl_core.interfaces.renderer import Renderer
-    from rpl_core.interfaces.section import ReportSection
+    from rpl_core.interfaces.section import Renderer, ReportSection
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
     from rpl_core.plugins.discovery import DiagnosticLog
     from rpl_core.plugins.host import Contribution, HookRelay
@@ -92,7 +91,7 @@ class ContributionKind(Generic[T]):
 
 
 def _is_fact_set(value: object) -> bool:
-    from rpl_core.interfaces.fact import Fact
+    from rpl_core.interfaces.analyzer import Fact
 
     facts = value if isinstance(value, (set, frozenset)) else (None,)
     return all(isinstance(fact, Fact) and isinstance(fact.name, str) for fact in facts)
@@ -148,7 +147,7 @@ SECTIONS: ContributionKind[ReportSection] = ContributionKind(
 RENDERERS: ContributionKind[Renderer] = ContributionKind(
     "rpl_renderers",
     "output format",
-    (f"{_INTERFACES}.renderer:Renderer",),
+    (f"{_INTERFACES}.section:Renderer",),
     required_text=("summary", "suffix"),
 )
 EXECUTORS: ContributionKind[Executor] = ContributionKind(

@@ -2,44 +2,47 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from importlib import import_module
+from importlib.metadata import EntryPoint
+from pathlib import Path
 from types import FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 import pluggy
+from pluggy import HookImpl, HookimplOpts, PluginManager, PluginValidationError, Result
+from stevedore.driver import DriverManager
 
-from rpl_core import hookspecs
+from rpl_core import RPL_API, hookspecs
 from rpl_core.errors import MissingError, PluginError, RplError
-from rpl_core.interfaces.options import SettingKind
-from rpl_core.markers import PROJECT
-from rpl_core.plugins.boundary import one_line, plugin_boundary
+from rpl_core.hookspecs import PROJECT
+from rpl_core.interfaces.options import PluginSetting, SettingKind
+from rpl_core.plugins.boundary import one_line, plugin_boundary, traceback_of
 from rpl_core.plugins.catalog import DEVICES, KINDS, OPTIONS, Catalog, ContributionKind
 from rpl_core.plugins.discovery import (
+    GROUP,
     Candidate,
     DiagnosticLog,
     PluginOrigin,
     PluginRecord,
+    PluginSelection,
     PluginStatus,
     conflicts,
     discover,
 )
-from rpl_core.plugins.loader import STATED, NotLoaded, implemented_hooks, load, register
 from rpl_core.plugins.trial import why_unusable
+from rpl_core.process_start import is_ctrl_c
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pluggy import HookImpl, HookimplOpts, PluginManager, Result
-
-    from rpl_core.interfaces.options import PluginSetting
-    from rpl_core.interfaces.run import RunInfo, RunOutcome
+    from rpl_core.interfaces.collector import RunInfo, RunOutcome
     from rpl_core.model.device import DeviceModel
     from rpl_core.model.diagnostic import Diagnostic
     from rpl_core.model.trace import Agent
-    from rpl_core.plugins.discovery import PluginSelection
     from rpl_core.plugins.entry_points import InstalledEntry
 
 T = TypeVar("T")
@@ -81,7 +84,7 @@ class HookRelay:
         self._kinds = tuple(kinds)
         self._trusted = trusted
         self._modules = sorted(manager.list_name_plugin())
-        self._implemented = {name: implemented_hooks(manager, module) for name, module in self._modules}
+        self._implemented = {name: _implemented_hooks(manager, module) for name, module in self._modules}
         self.failures: list[PluginError] = []
 
     def run_started(self, run: RunInfo) -> None:
@@ -315,19 +318,6 @@ def _settle_all(
     return tuple(records)
 
 
-def _load_and_register(candidate: Candidate, manager: pluggy.PluginManager) -> PluginRecord:
-    outcome = load(candidate)
-    if isinstance(outcome, NotLoaded):
-        return _record(
-            candidate, outcome.status, reason=outcome.reason, api=outcome.api, traceback=outcome.traceback
-        )
-    module: ModuleType = outcome.module
-    reason = register(manager, module, candidate.name)
-    if reason is not None:
-        return _record(candidate, PluginStatus.INVALID, reason=reason, api=outcome.api)
-    return _record(candidate, PluginStatus.LOADED, api=outcome.api, hooks=implemented_hooks(manager, module))
-
-
 def _record(candidate: Candidate, status: PluginStatus, **facts: Any) -> PluginRecord:
     return PluginRecord(**attrs.asdict(candidate), status=status, **facts)
 
@@ -353,6 +343,158 @@ def _report_unknown_names(
             where="configuration",
             remedy="see `rpl plugins list`",
         )
+
+
+# A plugin's module: imported through stevedore, its API number checked, registered with pluggy.
+#
+# stevedore 5 re-raises ``AssertionError``, lets ``SystemExit`` pass, resolves name clashes on its own and
+# keeps a cache in the user's home; hence one driver per plugin over one given entry point, inside our own
+# boundary. pluggy checks argument names. Checked here besides: misspelt hooks, forgotten markers, and what
+# would let a plugin escape the documented order or never receive an argument.
+
+#: What a module calls the settings that it reads itself (``PluginSetting``).
+STATED = "RPL_SETTINGS"
+#: Written out, a longer one would fill the line (chosen).
+_MOST_API = 1_000_000
+_ORDERING_OPTIONS = ("tryfirst", "trylast", "wrapper", "hookwrapper")
+
+if TYPE_CHECKING:
+    _Driver = DriverManager[ModuleType]
+else:
+    _Driver = DriverManager  # older stevedore is not generic at run time
+
+
+class _OneEntryPoint(_Driver):
+    """A driver manager that knows one entry point instead of asking (and writing) stevedore's cache."""
+
+    def __init__(self, entry_point: EntryPoint) -> None:
+        self._only = entry_point
+        super().__init__(entry_point.group, entry_point.name)
+
+    def list_entry_points(self) -> list[EntryPoint]:
+        return [self._only]
+
+
+def _load_and_register(candidate: Candidate, manager: pluggy.PluginManager) -> PluginRecord:
+    """The fate of ``candidate``; never raises except for Ctrl-C."""
+    if problem := candidate.malformed():
+        return _record(candidate, PluginStatus.INVALID, reason=problem)
+    if held := why_unusable(candidate.distribution, candidate.version, candidate.target):
+        return _record(candidate, PluginStatus.BROKEN, reason=held)
+    try:
+        with redirect_stdout(sys.stderr):
+            if candidate.is_development and (here := str(Path.cwd())) not in sys.path:
+                # A console script does not search the working directory; ``-p module`` is an explicit wish.
+                sys.path.append(here)
+            module = _OneEntryPoint(EntryPoint(candidate.name, candidate.target, GROUP)).driver
+            facts = vars(module)
+            api, stated = facts.get("RPL_API"), facts.get(STATED, ())
+    except BaseException as error:
+        if is_ctrl_c(error):
+            raise
+        return _record(candidate, PluginStatus.BROKEN, reason=one_line(error), traceback=traceback_of(error))
+    if api is None:
+        reason = f"the module states no RPL_API; this rpl offers RPL_API = {RPL_API}"
+        return _record(candidate, PluginStatus.INCOMPATIBLE, reason=reason)
+    if type(api) is not int or not 0 <= api <= _MOST_API:
+        reason = "RPL_API is not a whole number that any rpl could offer"
+        return _record(candidate, PluginStatus.INCOMPATIBLE, reason=reason)
+    if api != RPL_API:
+        reason = f"written for RPL_API = {api}; this rpl offers {RPL_API}"
+        if api < RPL_API:
+            reason += "; what to change: `rpl docs plugins/migration`"
+        return _record(candidate, PluginStatus.INCOMPATIBLE, reason=reason, api=api)
+    if type(stated) is not tuple or not all(type(setting) is PluginSetting for setting in stated):
+        reason = f"{STATED} is no tuple of PluginSetting"
+        return _record(candidate, PluginStatus.INVALID, reason=reason, api=api)
+    refused = _register(manager, module, candidate.name)
+    if refused is not None:
+        return _record(candidate, PluginStatus.INVALID, reason=refused, api=api)
+    return _record(candidate, PluginStatus.LOADED, api=api, hooks=_implemented_hooks(manager, module))
+
+
+def _register(manager: PluginManager, module: ModuleType, name: str) -> str | None:
+    """Register ``module`` as ``name``; returns the reason when it was refused and is not registered."""
+    other = manager.get_name(module)
+    if other is not None:
+        return f"the same module is already registered as {other!r}"
+    try:
+        reason = _contract_violation(manager, module)
+        if reason is not None:
+            return reason
+        manager.register(module, name=name)
+        reason = _unknown_hook(manager, module)
+    except PluginValidationError as error:
+        reason = " ".join(str(error).split())
+    except Exception as error:  # noqa: BLE001 - the plugin boundary: module attributes may be anything
+        reason = one_line(error)
+    if reason is not None and manager.has_plugin(name):
+        manager.unregister(name=name)
+    return reason
+
+
+def _implemented_hooks(manager: PluginManager, module: object) -> tuple[str, ...]:
+    """The names of the known hooks that a registered module implements, sorted."""
+    callers = manager.get_hookcallers(module) or []
+    return tuple(sorted(caller.name for caller in callers if caller.has_spec()))
+
+
+def _spec_names(manager: PluginManager) -> tuple[str, ...]:
+    """All hooks that have a spec, sorted."""
+    return tuple(sorted(n for n, c in vars(manager.hook).items() if not n.startswith("_") and c.has_spec()))
+
+
+def _contract_violation(manager: PluginManager, module: ModuleType) -> str | None:
+    known = _spec_names(manager)
+    for attribute in sorted(dir(module)):
+        options: Any = manager.parse_hookimpl_opts(module, attribute)
+        function = getattr(module, attribute, None)
+        if options is None:
+            if attribute in known and inspect.isfunction(function):
+                return f"{attribute} is not marked with @hookimpl, so it would never be called"
+            continue
+        ordering = next((option for option in _ORDERING_OPTIONS if options.get(option)), None)
+        reason = (
+            _signature_violation(function)
+            if ordering is None
+            else f"{ordering}=True is not supported: plugins are called in the order of their names"
+        )
+        if reason is not None:
+            return f"{options.get('specname') or attribute}: {reason}"
+    return None
+
+
+def _signature_violation(function: Any) -> str | None:
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        return "hooks are called synchronously, but this one is async"
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
+            return f"argument {parameter.name!r} is not a plain parameter, so it would never be passed"
+        if parameter.default is not inspect.Parameter.empty:
+            return f"argument {parameter.name!r} has a default, so it would never be passed"
+    return None
+
+
+def _unknown_hook(manager: PluginManager, module: ModuleType) -> str | None:
+    """What ``check_pending`` finds in the plugin just registered, with a guess at what was meant."""
+    try:
+        manager.check_pending()
+    except PluginValidationError:
+        callers = manager.get_hookcallers(module) or []
+        unknown = [
+            caller.name
+            for caller in callers
+            if not caller.has_spec() and not all(impl.optionalhook for impl in caller.get_hookimpls())
+        ]
+        from difflib import get_close_matches
+
+        hook = min(unknown)
+        similar = get_close_matches(hook, _spec_names(manager), n=1)
+        return f"unknown hook {hook}" + (f"; did you mean {similar[0]}?" if similar else "")
+    return None
+
+
+# ``RPL_TRACE_PLUGINS``: every hook call on stderr.
 
 
 def trace_hook_calls(manager: PluginManager) -> None:

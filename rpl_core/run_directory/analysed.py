@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rpl_core import __version__
 from rpl_core.errors import BadDataError, UsageError
 from rpl_core.files import make_directory, read_regular, sha256_of, storage_error, write_atomic
-from rpl_core.run_directory.layout import MANIFEST, MAX_MANIFEST_BYTES, RECORDINGS, is_run_directory
+from rpl_core.run_directory import MANIFEST, MAX_MANIFEST_BYTES, RECORDINGS, is_run_directory
 from rpl_core.text import encodable
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import attrs
 from pydantic import ValidationError
 
 from rpl_core import __version__
-from rpl_core.contracts.run import ArtefactEntry, PassEntry, RunManifest
+from rpl_core.contracts.common import ArtefactEntry, PassEntry, RunManifest
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.files import (
     make_directory,
@@ -23,7 +23,7 @@ from rpl_core.files import (
     storage_error,
     write_atomic,
 )
-from rpl_core.run_directory.layout import LATEST, MANIFEST, MAX_MANIFEST_BYTES, run_name
+from rpl_core.run_directory import LATEST, MANIFEST, MAX_MANIFEST_BYTES, run_name
 from rpl_core.text import encodable, masked_words
 
 if TYPE_CHECKING:

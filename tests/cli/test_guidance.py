@@ -14,7 +14,7 @@ from rpl_core.text import did_you_mean
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    from rpl_core.cli.run import run as rpl
+    from rpl_core.cli.main import run as rpl
 
     folder = tmp_path_factory.mktemp("guided")
     assert rpl(["demo", "--recorded", "--runs", "1", "-o", str(folder / "rpl-runs" / "one")]) == 0
@@ -53,7 +53,7 @@ def _completed(runs, shell, *words):
     environment |= {"COMP_WORDS": " ".join(("rpl", *words)), "COMP_CWORD": str(len(words))}
     if shell == "fish":
         environment["COMP_CWORD"] = words[-1]
-    code = "from rpl_core.cli.run import run; import sys; sys.exit(run([]))"
+    code = "from rpl_core.cli.main import run; import sys; sys.exit(run([]))"
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, cwd=runs
     )

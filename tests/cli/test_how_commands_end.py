@@ -18,7 +18,7 @@ import click
 import pytest
 
 from rpl_core import errors
-from rpl_core.cli import output, run
+from rpl_core.cli import output
 from rpl_core.cli.output import Output, broken_for, describe, emphasised
 from rpl_core.contracts.common import DiagnosticDoc
 from rpl_core.text import wrap_lines
@@ -57,8 +57,9 @@ def ending(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
                 raise what
             return what
 
-        monkeypatch.setattr(import_module("rpl_core.cli.main"), "rpl", SimpleNamespace(main=command))
-        code = run.run([])
+        main = import_module("rpl_core.cli.main")
+        monkeypatch.setattr(main, "rpl", SimpleNamespace(main=command))
+        code = main.run([])
         told = capsys.readouterr()
         assert told.out == ""
         return code, told.err

@@ -19,7 +19,7 @@ _BETWEEN = "=== next command ==="
 #: All commands in one process: a start costs more than what most of them do.
 _RUNNER = """
 import json, sys
-from rpl_core.cli.run import run
+from rpl_core.cli.main import run
 for arguments in json.loads(sys.argv[1]):
     print(sys.argv[2], flush=True)
     run(arguments)
@@ -66,7 +66,7 @@ def _too_wide(text, columns=80):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    from rpl_core.cli.run import run as rpl
+    from rpl_core.cli.main import run as rpl
 
     place = tmp_path_factory.mktemp("terminal") / "run"
     assert rpl(["demo", "--recorded", "--runs", "1", "-o", str(place)]) == 0
@@ -132,7 +132,7 @@ def test_colour_is_for_terminals_that_want_it(run, rpl_cli):
 
 def test_rich_is_not_imported_without_a_progress_bar(run):
     code = (
-        "import sys; from rpl_core.cli.run import run;"
+        "import sys; from rpl_core.cli.main import run;"
         f" run(['report', {str(run)!r}]); print('rich' in sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from rpl_core.config.settings import load_configuration
+from rpl_core.config import load_configuration
 from rpl_core.errors import UsageError
 
 

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rpl_core.config import settings
-from rpl_core.config.settings import SETTINGS, load_configuration
+from rpl_core import config
+from rpl_core.config import SETTINGS, load_configuration
 from rpl_core.interfaces.options import PluginSetting, SettingKind
 from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import create_host
@@ -178,9 +178,9 @@ def test_a_group_of_ones_own_is_oneself(place, as_root, monkeypatch, name, membe
     path = written(place)
     os.chown(path, 0, GROUP)
     path.chmod(0o664)
-    monkeypatch.setattr(settings.pwd, "getpwuid", lambda _: SimpleNamespace(pw_name="me", pw_gid=GROUP))
+    monkeypatch.setattr(config.pwd, "getpwuid", lambda _: SimpleNamespace(pw_name="me", pw_gid=GROUP))
     group = SimpleNamespace(gr_name=name, gr_mem=members, gr_gid=GROUP)
-    monkeypatch.setattr(settings.grp, "getgrgid", lambda _: group)
+    monkeypatch.setattr(config.grp, "getgrgid", lambda _: group)
     assert (load_configuration(start=place).distrust is None) is trusted
 
 
@@ -281,7 +281,7 @@ def test_trust_is_bound_to_path_and_content(open_place, tmp_path):
     file = written(open_place)
     content = file.read_bytes()
     assert load_configuration(start=open_place).distrust is not None
-    settings.trust(file, content)
+    config.trust(file, content)
     assert load_configuration(start=open_place).distrust is None
 
     file.write_bytes(content + b"# one more byte\n")
@@ -298,17 +298,17 @@ def test_trust_is_bound_to_path_and_content(open_place, tmp_path):
 
 def test_what_is_trusted_lies_in_the_users_own_folder(open_place, tmp_path, monkeypatch):
     file = written(open_place)
-    record = settings.trust(file, file.read_bytes())
+    record = config.trust(file, file.read_bytes())
     assert record.is_relative_to(tmp_path / "config" / "rpl")
     assert record.stat().st_mode & 0o777 == 0o600
     monkeypatch.setenv("XDG_CONFIG_HOME", "relative")  # which counts as unset
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert settings.trust(file, b"").is_relative_to(tmp_path / "home" / ".config")
+    assert config.trust(file, b"").is_relative_to(tmp_path / "home" / ".config")
 
 
 def test_a_record_that_somebody_else_may_have_written_counts_for_nothing(open_place, tmp_path):
     file = written(open_place)
-    record = settings.trust(file, file.read_bytes())
+    record = config.trust(file, file.read_bytes())
     (tmp_path / "config" / "rpl").chmod(0o777)
     assert load_configuration(start=open_place).distrust is not None
     (tmp_path / "config" / "rpl").chmod(0o700)
@@ -320,7 +320,7 @@ def test_a_record_that_somebody_else_may_have_written_counts_for_nothing(open_pl
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"path": 1}', "[" * 5000, '{"sha256": "x"}', "\xff"])
 def test_a_damaged_record_counts_for_nothing(open_place, text):
     file = written(open_place)
-    settings.trust(file, file.read_bytes()).write_text(text, encoding="latin-1")
+    config.trust(file, file.read_bytes()).write_text(text, encoding="latin-1")
     assert load_configuration(start=open_place).distrust is not None
 
 
@@ -331,7 +331,7 @@ def test_two_that_trust_at_once_lose_nothing(open_place, tmp_path):
         folder.chmod(0o777)
         written(folder)
     files = [folder / "rpl.toml" for folder in folders]
-    threads = [threading.Thread(target=settings.trust, args=(f, f.read_bytes())) for f in files]
+    threads = [threading.Thread(target=config.trust, args=(f, f.read_bytes())) for f in files]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -474,5 +474,5 @@ def test_a_setting_of_a_plugin_is_in_the_table_of_that_plugin():
 
 def test_a_record_holds_path_and_hash_only(open_place):
     file = written(open_place)
-    told = json.loads(settings.trust(file, file.read_bytes()).read_text())
+    told = json.loads(config.trust(file, file.read_bytes()).read_text())
     assert told.keys() == {"path", "sha256"}

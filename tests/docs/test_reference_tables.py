@@ -10,7 +10,7 @@ from importlib import resources
 import click
 import pytest
 
-from rpl_analysis.bottleneck.analyzer import builtin_rules
+from rpl_analysis.bottleneck import builtin_rules
 from rpl_analysis.runtime.timing import MODERATE_CV, STABLE_CV
 from rpl_core.cli.installation import json_schema
 from rpl_core.cli.main import COMMANDS, rpl
@@ -138,7 +138,7 @@ def test_every_runtime_dependency_has_its_reason(documentation):
 
 
 def test_the_formulas_of_the_roofline_page_are_those_of_the_device(documentation):
-    rpl_gfx942 = pytest.importorskip("rpl_gfx942.counter_map")
+    rpl_gfx942 = pytest.importorskip("rpl_gfx942.products")
     text = documentation.page("docs/ROOFLINE_DESIGN.md").read_text(encoding="utf-8")
     spans = set(documentation.spans(text))
     lacking = []

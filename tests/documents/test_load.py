@@ -17,8 +17,8 @@ from rpl_analysis.contracts.profile import (
     StabilityPart,
 )
 from rpl_analysis.contracts.roofline import RooflineDocument
+from rpl_analysis.documents import AnalysisKind, DagKind, ProfileKind, RooflineKind
 from rpl_analysis.documents import load as loading
-from rpl_analysis.documents.kinds import AnalysisKind, DagKind, ProfileKind, RooflineKind
 from rpl_analysis.documents.load import load_document, load_documents
 from rpl_core.documents import Documents
 from rpl_core.errors import BadDataError, MissingError, UsageError

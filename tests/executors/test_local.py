@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rpl_core.errors import BadDataError
-from rpl_core.executors.local import MOST_LOSSES, LocalExecutor
+from rpl_core.executors import MOST_LOSSES, LocalExecutor
 from rpl_core.interfaces.executor import ExecutorRequest, Task
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpl_analysis.bottleneck.analyzer import parse_rules
+from rpl_analysis.bottleneck import parse_rules
 from rpl_analysis.documents.load import load_documents
 from rpl_analysis.interfaces import Rule
-from rpl_core.config.settings import load_configuration
+from rpl_core.config import load_configuration
 from rpl_core.errors import RplError
-from rpl_core.interfaces.renderer import RenderRequest
+from rpl_core.interfaces.section import RenderRequest
 from rpl_report.text import TextRenderer
 from rpl_testkit.contracts.checks import assert_rule
 

@@ -52,17 +52,17 @@ ALLOWED = {
 #: Rooms inside a distribution, the lowest first: a room may import itself and those before it.
 LAYERS = {
     "rpl_core": (
-        ("errors", "exit_codes", "interrupts", "markers", "process_start", "text", "files", "values"),
+        ("errors", "process_start", "text", "files", "values"),
         ("model", "contracts"),
         ("interfaces",),
         ("hookspecs", "config", "process"),
         ("plugins", "run_directory", "devices", "documents", "ingest", "schedule"),
         ("pipeline",),
-        ("executors", "profiling", "builtin"),
+        ("executors", "executor_worker", "profiling", "builtin"),
         ("cli",),
     ),
     "rpl_analysis": (
-        ("contracts", "options", "architecture", "text", "interfaces"),
+        ("contracts", "options", "text", "interfaces"),
         ("hookspecs",),
         ("runtime", "occupancy", "counters", "critical_path", "instruction_mix"),
         ("execution_graph", "roofline"),

@@ -40,7 +40,7 @@ def installed(*arguments, **options):
 
 sys.meta_path.insert(0, Absent())
 metadata.MetadataPathFinder.find_distributions = installed
-from rpl_core.cli.run import run
+from rpl_core.cli.main import run
 
 outcomes = []
 for words in commands:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_core.ingest.load import as_ranks, by_evidence
+from rpl_core.ingest import as_ranks, by_evidence
 from rpl_core.model.diagnostic import Severity
 from rpl_core.model.recording import Recording
 from rpl_testkit.traces import TracedDispatch, make_trace

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.ingest.load import expand
+from rpl_core.ingest import expand
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_depth_is_bounded(tmp_path):
 
 
 def test_number_of_files_is_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr("rpl_core.ingest.load.MAX_FILES", 3)
+    monkeypatch.setattr("rpl_core.ingest.MAX_FILES", 3)
     for number in range(4):
         (tmp_path / str(number)).write_text("")
     with pytest.raises(BadDataError, match="more than 3 files"):

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from rpl_core.errors import BadDataError, PluginError
-from rpl_core.ingest.load import load_recording
+from rpl_core.ingest import load_recording
 from rpl_core.interfaces.collector import PassOutcome, PlannedPass
 from rpl_core.model.trace import TraceRole
 from rpl_core.run_directory.manifest import RunDirectory

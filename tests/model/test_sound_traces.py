@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from rpl_core.errors import BadDataError, InterruptedRunError
-from rpl_core.executors.worker import done
-from rpl_core.interfaces.fact import AppFigure, Fact, Facts, KernelFigure
+from rpl_core.executor_worker import done
+from rpl_core.interfaces.analyzer import AppFigure, Fact, Facts, KernelFigure
 from rpl_core.model.metric import Exactness, Metric, Origin
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import (
@@ -304,7 +304,7 @@ def test_a_worker_ends_with_its_input_or_where_it_is_interrupted(tmp_path):
     places = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": places}
     tasks = [["tasks", "say", "a"], ["tasks", "say", "b"], ["tasks", "stop", ""], ["tasks", "say", "c"]]
-    worker = [sys.executable, "-m", "rpl_core.executors.worker", "gpu1"]
+    worker = [sys.executable, "-m", "rpl_core.executor_worker", "gpu1"]
     given = "".join(json.dumps(task) + "\n" for task in tasks)
     ran = subprocess.run(worker, input=given, env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr

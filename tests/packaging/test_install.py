@@ -88,7 +88,7 @@ from rpl_codeobject.kernel_code import KERNEL_CODE
 from rpl_measure.rank_tests import holm_adjusted
 from rpl_core import hookimpl
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
-from rpl_core.interfaces.fact import KernelFigure
+from rpl_core.interfaces.analyzer import KernelFigure
 from rpl_core.model.metric import Metric
 from rpl_emu.amd_counters import amd_counters
 from rpl_gfx1030.products import FAMILIES

@@ -10,7 +10,7 @@ ANALYZER = """
 from rpl_core import hookimpl
 from rpl_analysis.facts import KERNEL_TIMES
 from rpl_core.interfaces.analyzer import AnalysisOutcome, Analyzer
-from rpl_core.interfaces.fact import Fact
+from rpl_core.interfaces.analyzer import Fact
 
 RPL_API = 2
 
@@ -52,7 +52,7 @@ def rpl_collectors():
 
 RENDERER = """
 from rpl_core import hookimpl
-from rpl_core.interfaces.renderer import Renderer
+from rpl_core.interfaces.section import Renderer
 
 RPL_API = 2
 

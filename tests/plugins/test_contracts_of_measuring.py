@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from rpl_core.errors import MissingError
-from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer, Fact, Facts
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PlannedPass
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
-from rpl_core.interfaces.fact import Fact, Facts
-from rpl_core.interfaces.renderer import Renderer, RenderRequest
+from rpl_core.interfaces.section import Renderer, RenderRequest
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import TraceRole
 from rpl_testkit import contracts

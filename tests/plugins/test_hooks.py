@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rpl_analysis.hookspecs import RULES
-from rpl_core.interfaces.run import RunInfo, RunOutcome, RunState
+from rpl_core.interfaces.collector import RunInfo, RunOutcome, RunState
 from rpl_core.model.trace import Agent
 from rpl_core.plugins.catalog import DEVICES, KINDS, RENDERERS
 

@@ -22,10 +22,10 @@ from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 from rpl_core.interfaces.document import DocumentKind, DocumentSection
 from rpl_report.interfaces import Exporter
-from rpl_core.interfaces.fact import AppFigure, Fact, KernelFigure
+from rpl_core.interfaces.analyzer import AppFigure, Fact, KernelFigure
 from rpl_core.interfaces.options import CommandOption
 from rpl_core.interfaces.reader import InputSet, Reader
-from rpl_core.interfaces.renderer import Renderer
+from rpl_core.interfaces.section import Renderer
 from rpl_analysis.interfaces import Comparison, Condition, Rule
 from rpl_core.interfaces.section import Paragraph, ReportSection, Table
 from rpl_core.model.device import Architecture, CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
@@ -624,7 +624,7 @@ MISTAKES = {
 @pytest.fixture(scope="module")
 def material(tmp_path_factory):
     """A recording beside a file of the careless plugin, and a run directory with documents."""
-    from rpl_core.cli.run import run
+    from rpl_core.cli.main import run
     from rpl_testkit.fixtures import Launch, RocpdBuilder
 
     folder = tmp_path_factory.mktemp("material")

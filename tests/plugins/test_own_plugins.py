@@ -9,7 +9,7 @@ import pytest
 
 from rpl_analysis.hookspecs import KINDS, RULES
 from rpl_core.interfaces.analyzer import AnalysisContext
-from rpl_core.interfaces.renderer import RenderRequest
+from rpl_core.interfaces.section import RenderRequest
 from rpl_core.model.recording import Recording
 from rpl_core.pipeline import AnalysisRequest, analyse
 from rpl_core.plugins.catalog import KINDS as CORE_KINDS

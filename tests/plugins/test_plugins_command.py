@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rpl_core.cli.run import run
+from rpl_core.cli.main import run
 
 BAD = {
     "broken": "import not_installed_anywhere\n",
@@ -15,7 +15,7 @@ BAD = {
 }
 
 RENDERER = """
-from rpl_core.interfaces.renderer import Renderer
+from rpl_core.interfaces.section import Renderer
 
 class Item(Renderer):
     name, summary, suffix = "braille", "For finger tips.", ".brl"

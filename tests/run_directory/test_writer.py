@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 import pytest
 
 from rpl_core.errors import UsageError
-from rpl_core.run_directory.layout import is_run_directory, run_name
+from rpl_core.run_directory import is_run_directory, run_name
 from rpl_core.run_directory.manifest import claim_path, default_path, load_manifest, make_empty, point_latest
 
 

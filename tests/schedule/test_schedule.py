@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from rpl_core.errors import BadDataError
-from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
-from rpl_core.interfaces.fact import Fact, Facts
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer, Fact, Facts
 from rpl_core.model.recording import Recording
 from rpl_core.schedule import Step, analyze, schedule
 

@@ -54,11 +54,11 @@ def rpl_exporters():
 PARTS = """
 from pydantic import BaseModel
 
-from rpl_core.config.values import positive_int
+from rpl_core.config import positive_int
 from rpl_core.interfaces.analyzer import AnalysisOutcome, Analyzer
 from rpl_core.interfaces.document import DocumentSection
 from rpl_report.interfaces import Exporter, ExportRequest
-from rpl_core.interfaces.fact import Fact, KernelFigure
+from rpl_core.interfaces.analyzer import Fact, KernelFigure
 from rpl_core.interfaces.options import CommandOption
 from rpl_analysis.interfaces import Comparison, Condition, Rule
 from rpl_core.interfaces.section import Paragraph, ReportSection, Table

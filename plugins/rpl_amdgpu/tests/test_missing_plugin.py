@@ -5,9 +5,14 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_amdgpu import detection, known_packages
-from rpl_amdgpu.detection import DevicePluginCheck, architectures_here, known_architectures
-from rpl_amdgpu.known_packages import DEVICE_PACKAGE, DevicePackageAnalyzer
+from rpl_amdgpu import detection
+from rpl_amdgpu.detection import (
+    DEVICE_PACKAGE,
+    DevicePackageAnalyzer,
+    DevicePluginCheck,
+    architectures_here,
+    known_architectures,
+)
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.doctor import DoctorStatus
 from rpl_core.model.recording import Recording
@@ -32,10 +37,9 @@ def topology(tmp_path):
 @pytest.fixture
 def providers(monkeypatch):
     """Packages that could be installed: that of gfx950."""
-    for module in (detection, known_packages):
-        monkeypatch.setattr(
-            module, "missing_provider", lambda _, name: "rpl-gfx950" if name == "gfx950" else None
-        )
+    monkeypatch.setattr(
+        detection, "missing_provider", lambda _, name: "rpl-gfx950" if name == "gfx950" else None
+    )
 
 
 def test_architectures_are_read_from_the_driver(topology, tmp_path):

@@ -9,8 +9,8 @@ import pytest
 
 from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.model.trace import Agent
-from rpl_gfx90a.counter_map import COUNTER_MAP
 from rpl_gfx90a.plugin import rpl_detect_device, rpl_device_models
+from rpl_gfx90a.products import COUNTER_MAP
 from rpl_rocprofv3.collector.passes import plan_passes
 
 SPEC, PUBLISHED = CeilingOrigin.SPEC, CeilingOrigin.PUBLISHED

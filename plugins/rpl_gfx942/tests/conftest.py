@@ -9,13 +9,12 @@ from typing import Any
 import attrs
 import pytest
 
-from rpl_analysis.counters.analyzer import CountersAnalyzer
+from rpl_analysis.counters import CountersAnalyzer
 from rpl_analysis.facts import KERNEL_QUANTITIES, ROOFLINE
 from rpl_analysis.options import FLOP_MODEL, STRICT
-from rpl_analysis.roofline.analyzer import RooflineAnalyzer
-from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
-from rpl_core.interfaces.analyzer import AnalysisContext
-from rpl_core.interfaces.fact import Facts
+from rpl_analysis.roofline import RooflineAnalyzer
+from rpl_analysis.runtime import RuntimeAnalyzer
+from rpl_core.interfaces.analyzer import AnalysisContext, Facts
 from rpl_core.interfaces.options import Options
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.recording import Recording

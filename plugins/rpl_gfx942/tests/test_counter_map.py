@@ -6,15 +6,15 @@ from collections import Counter
 
 import pytest
 
-from rpl_analysis.bottleneck.analyzer import builtin_rules
+from rpl_analysis.bottleneck import builtin_rules
 from rpl_analysis.counters.formulas import counters_of, parse_expression
 from rpl_analysis.counters.join import join_counters
 from rpl_analysis.counters.quantities import derive_quantities
 from rpl_analysis.roofline.kernel import CACHES, additive
 from rpl_core.model.metric import Exactness, Origin
 from rpl_core.model.recording import Recording
-from rpl_gfx942.counter_map import COUNTER_MAP
 from rpl_gfx942.plugin import rpl_device_models
+from rpl_gfx942.products import COUNTER_MAP
 from rpl_rocprofv3.collector.passes import block_of, plan_passes
 from rpl_testkit.traces import TracedDispatch, make_trace
 

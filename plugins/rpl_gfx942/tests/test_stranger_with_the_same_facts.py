@@ -11,7 +11,7 @@ import pytest
 
 import rpl_emu
 from rpl_core import hookimpl
-from rpl_core.ingest.load import load_recording
+from rpl_core.ingest import load_recording
 from rpl_core.pipeline import AnalysisRequest, analyse
 from rpl_gfx942.plugin import rpl_detect_device, rpl_device_models
 

@@ -11,8 +11,8 @@ import pytest
 from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.model.metric import Exactness
 from rpl_core.model.trace import Agent
-from rpl_gfx950.counter_map import COUNTER_MAP
 from rpl_gfx950.plugin import rpl_detect_device, rpl_device_models
+from rpl_gfx950.products import COUNTER_MAP
 from rpl_rocprofv3.collector.passes import plan_passes
 from rpl_testkit.traces import launch_quantities
 

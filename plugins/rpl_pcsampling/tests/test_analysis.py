@@ -10,12 +10,11 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_analysis.bottleneck.classify import classify
+from rpl_analysis.bottleneck import classify
 from rpl_analysis.counters.quantities import KernelQuantities, QuantityValue
 from rpl_analysis.facts import KERNEL_QUANTITIES
 from rpl_analysis.interfaces import Comparison, Condition, Rule
-from rpl_core.interfaces.analyzer import AnalysisContext
-from rpl_core.interfaces.fact import Fact, Facts
+from rpl_core.interfaces.analyzer import AnalysisContext, Fact, Facts
 from rpl_core.model.metric import Exactness, Metric, Origin
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import TraceRole

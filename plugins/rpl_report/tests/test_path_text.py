@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rpl_analysis.contracts.dag import DagDocument
-from rpl_analysis.documents.kinds import dag_document
+from rpl_analysis.documents import dag_document
 from rpl_analysis.execution_graph.build import execution_graph
 from rpl_report.text import path_section
 from rpl_testkit.programs import RecordedProgram

@@ -111,8 +111,8 @@ def test_labels_of_plugins_stay_as_they_are():
 
 def test_reports_without_some_documents_say_which(rpl_make_rocpd, rpl_cli, tmp_path):
     from rpl_core.errors import MissingError
-    from rpl_core.interfaces.renderer import RenderRequest
-    from rpl_report.html.page import HtmlRenderer
+    from rpl_core.interfaces.section import RenderRequest
+    from rpl_report.html import HtmlRenderer
     from rpl_report.text import TextRenderer
 
     rpl_cli("analyze", rpl_make_rocpd([("copy", 1000, 3000)]), "-o", tmp_path / "out").assert_ok()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rpl_analysis.text.figures import duration_ns
+from rpl_analysis.text import duration_ns
 from rpl_report import verdict
 from rpl_report.verdict import Entry
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from rpl_analysis.text.figures import duration_ns, milliseconds, number, percent, unit_of
-from rpl_core.interfaces.renderer import RenderRequest
+from rpl_analysis.text import duration_ns, milliseconds, number, percent, unit_of
+from rpl_core.interfaces.section import RenderRequest
 from rpl_core.text import counted
 from rpl_report.options import SHOWN_KERNELS
 from rpl_report.text import TextRenderer

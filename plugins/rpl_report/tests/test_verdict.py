@@ -98,7 +98,7 @@ def test_an_idle_gpu_is_the_first_line_and_no_kernel_pretends(rpl_make_rocpd, ve
 def test_a_gpu_is_called_idle_only_where_copies_would_be_known(rpl_cli, tmp_path):
     """A recording with copies tells that none ran; one without any does not."""
     from rpl_analysis.contracts.dag import DagDocument
-    from rpl_analysis.documents.kinds import dag_document
+    from rpl_analysis.documents import dag_document
     from rpl_analysis.execution_graph.build import execution_graph
     from rpl_report.verdict import _idle
     from rpl_testkit.programs import RecordedProgram
@@ -119,7 +119,7 @@ def test_a_gpu_is_called_idle_only_where_copies_would_be_known(rpl_cli, tmp_path
 def test_unrecorded_work_is_no_idle_gpu(rpl_cli, tmp_path):
     """Work that starts 493 ms after its launch had returned waited for what began before the recording."""
     from rpl_analysis.contracts.dag import DagDocument
-    from rpl_analysis.documents.kinds import dag_document
+    from rpl_analysis.documents import dag_document
     from rpl_analysis.execution_graph.build import execution_graph
     from rpl_report.verdict import _idle
     from rpl_testkit.programs import RecordedProgram
@@ -190,7 +190,7 @@ def test_ranks_say_which_collective_who_waits_and_who_comes_last(rpl_cli, tmp_pa
 
 def test_a_modelled_run_says_so_first(rpl_make_rocpd, rpl_cli, rpl_host, tmp_path):
     from rpl_analysis.documents.load import load_documents
-    from rpl_core.interfaces.renderer import RenderRequest
+    from rpl_core.interfaces.section import RenderRequest
     from rpl_report.text import TextRenderer
 
     rpl_cli("analyze", rpl_make_rocpd([("a", 0, 1000)]), "-o", tmp_path / "run").assert_ok()

@@ -7,29 +7,29 @@ they share is stated. Agents of other architectures are left to others.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from rpl_amdgpu.models import (
     NULLABLE,
+    Family,
     GpuSize,
     Partition,
+    Product,
     product_model,
     resized_product,
     sized_model,
     with_reason,
 )
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer, Fact
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
+from rpl_core.model.device import DeviceModel
+from rpl_core.model.diagnostic import Diagnostic, Severity
+from rpl_core.model.trace import Agent
 from rpl_core.plugins.entry_points import missing_provider
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rpl_amdgpu.models import Family, Product
-    from rpl_core.model.device import DeviceModel
-    from rpl_core.model.trace import Agent
 
 #: Memory partitions that split HBM, and into how many parts (docs/reference/devices.md, 1.3).
 _MEMORY_SPLITS = {"NPS1": 1, "NPS2": 2, "NPS4": 4, "NPS8": 8}
@@ -230,3 +230,34 @@ def known_architectures() -> frozenset[str]:
 
     host = create_host(PluginSelection.from_environment(), config={})
     return frozenset(model.architecture for model in host.catalog.devices())
+
+
+# What to say of a recording whose device no installed plugin knows. Which package knows it stands in the data
+# file of the distribution that knows all of this project's packages; without that one, nothing is said.
+
+#: The package to install for the device of a recording that no installed plugin knows.
+DEVICE_PACKAGE: Fact[str | None] = Fact("device_package", str)
+
+
+class DevicePackageAnalyzer(Analyzer):
+    """Fact ``DEVICE_PACKAGE``, and a diagnostic that names it."""
+
+    name = "device-package"
+    summary = "which package knows the recorded device, where none that is installed does"
+    provides = frozenset({DEVICE_PACKAGE})
+
+    def analyze(self, context: AnalysisContext) -> AnalysisOutcome:
+        recorded = {agent.architecture for agent in context.recording.gpu_agents if agent.architecture}
+        if context.device is not None or len(recorded) != 1:
+            return AnalysisOutcome({DEVICE_PACKAGE: None})
+        architecture = recorded.pop().partition(":")[0]
+        package = missing_provider("devices", architecture)
+        if package is None:
+            return AnalysisOutcome({DEVICE_PACKAGE: None})
+        missing = Diagnostic(
+            "device.plugin_missing",
+            f"{package} knows {architecture} and is not installed",
+            Severity.WARNING,
+            remedy=f"pip install {package}",
+        )
+        return AnalysisOutcome({DEVICE_PACKAGE: package}, (missing,))

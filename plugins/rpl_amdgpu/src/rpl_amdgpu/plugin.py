@@ -15,7 +15,7 @@ RPL_API = 2
 
 @hookimpl
 def rpl_analyzers() -> tuple[Analyzer, ...]:
-    from rpl_amdgpu.known_packages import DevicePackageAnalyzer
+    from rpl_amdgpu.detection import DevicePackageAnalyzer
 
     return (DevicePackageAnalyzer(),)
 

@@ -27,9 +27,9 @@ from rpl_core.model.metric import Exactness, Metric, Origin
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_analysis.bottleneck.classify import Classification
-    from rpl_analysis.contracts.graph import ClockDomainPart
-    from rpl_analysis.contracts.ranks import RanksPart
+    from rpl_analysis.bottleneck import Classification
+    from rpl_analysis.contracts.dag import ClockDomainPart
+    from rpl_analysis.contracts.profile import RanksPart
     from rpl_analysis.counters.quantities import KernelQuantities
     from rpl_analysis.execution_graph.results.model import ExecutionGraph
     from rpl_core.model.device import DeviceModel

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.fact import Fact
+from rpl_core.interfaces.analyzer import Fact
 
 if TYPE_CHECKING:
     from rpl_analysis.advice import NextSteps
-    from rpl_analysis.bottleneck.classify import Classification
-    from rpl_analysis.contracts.profile import PhasesPart
-    from rpl_analysis.contracts.ranks import RanksPart
+    from rpl_analysis.bottleneck import Classification
+    from rpl_analysis.contracts.profile import PhasesPart, RanksPart
     from rpl_analysis.contracts.roofline import RooflineResult
     from rpl_analysis.counters.quantities import KernelCounters, KernelQuantities
     from rpl_analysis.execution_graph.results.model import ExecutionGraph

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from rpl_analysis.documents.kinds import AnalysisKind, DagKind, ProfileKind, RooflineKind
+from rpl_analysis.documents import AnalysisKind, DagKind, ProfileKind, RooflineKind
 from rpl_analysis.documents.load import load_document
-from rpl_analysis.text.names import shown_names
+from rpl_analysis.text import shown_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +75,7 @@ class LoadedRun:
         from rpl_analysis.phases import restricted
         from rpl_core.cli.session import Session
         from rpl_core.errors import UsageError
-        from rpl_core.ingest.load import load_recording
+        from rpl_core.ingest import load_recording
 
         recording = load_recording([self.directory], Session().host.catalog.readers().contributions)
         runs = restricted(recording, self.profile.range).timing_runs

@@ -7,21 +7,22 @@ sizes is the answer, and else the figures of all of them are the reason for havi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.architecture import architecture_name, architecture_of
 from rpl_analysis.facts import KERNEL_QUANTITIES, KERNEL_TIMES, OCCUPANCY
 from rpl_analysis.options import OCCUPANCY_MODE
-from rpl_codeobject.kernel_code import KERNEL_CODE, code_of
+from rpl_codeobject.kernel_code import KERNEL_CODE, Kernel, code_of
 from rpl_codeobject.occupancy import (
     AllocatedRegisters,
     LaunchShape,
+    Mode,
     NoOccupancy,
     Occupancy,
+    UsedRegisters,
     theoretical_occupancy,
     used_registers,
 )
@@ -31,11 +32,7 @@ from rpl_core.model.device import Architecture
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rpl_analysis.runtime.timing import KernelTime
-    from rpl_codeobject.kernel_code import Kernel
-    from rpl_codeobject.occupancy import Mode, UsedRegisters
 
 
 class OccupancyAnalyzer(Analyzer):
@@ -195,3 +192,22 @@ def _whatever_the_size(answers: Mapping[int, Occupancy | NoOccupancy]) -> Occupa
         " its code object tells (--code-object)",
         between=(low, high),
     )
+
+
+# The facts of the architecture that a recording was made on, from the device or from any plugin.
+
+
+def architecture_name(context: AnalysisContext) -> str | None:
+    """That of the device, or the only one recorded; ``None`` if there are none or several."""
+    if context.device is not None:
+        return context.device.architecture
+    recorded = {agent.architecture for agent in context.recording.gpu_agents}
+    return recorded.pop() if len(recorded) == 1 else None
+
+
+def architecture_of(context: AnalysisContext) -> Architecture | None:
+    """What the device says of its architecture, else what an installed plugin knows by its name."""
+    if context.device is not None and context.device.architecture_facts is not None:
+        return context.device.architecture_facts
+    name = architecture_name(context)
+    return None if name is None else context.architecture(name)

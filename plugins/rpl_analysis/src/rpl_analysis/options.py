@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from rpl_core.config.values import flag, one_of, positive
+from rpl_core.config import flag, one_of, positive
 from rpl_core.errors import UsageError
 from rpl_core.interfaces.options import CommandOption, OptionForm, SettingKind
 

@@ -26,15 +26,15 @@ def rpl_options() -> tuple[CommandOption[Any], ...]:
 @hookimpl
 def rpl_analyzers() -> tuple[Analyzer, ...]:
     from rpl_analysis.advice import AdviceAnalyzer
-    from rpl_analysis.bottleneck.analyzer import BottleneckAnalyzer
-    from rpl_analysis.counters.analyzer import CountersAnalyzer
+    from rpl_analysis.bottleneck import BottleneckAnalyzer
+    from rpl_analysis.counters import CountersAnalyzer
     from rpl_analysis.execution_graph.analyzer import ExecutionGraphAnalyzer
     from rpl_analysis.instruction_mix import InstructionMixAnalyzer
     from rpl_analysis.occupancy import OccupancyAnalyzer
     from rpl_analysis.phases import PhasesAnalyzer
     from rpl_analysis.ranks.analyzer import RanksAnalyzer
-    from rpl_analysis.roofline.analyzer import RooflineAnalyzer
-    from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
+    from rpl_analysis.roofline import RooflineAnalyzer
+    from rpl_analysis.runtime import RuntimeAnalyzer
 
     return (
         RuntimeAnalyzer(),
@@ -52,7 +52,7 @@ def rpl_analyzers() -> tuple[Analyzer, ...]:
 
 @hookimpl
 def rpl_classifier_rules() -> tuple[Rule, ...]:
-    from rpl_analysis.bottleneck.analyzer import builtin_rules
+    from rpl_analysis.bottleneck import builtin_rules
 
     return builtin_rules()
 
@@ -73,7 +73,7 @@ def rpl_advice() -> tuple[Advice, ...]:
 
 @hookimpl
 def rpl_documents() -> tuple[DocumentContract, ...]:
-    from rpl_analysis.documents.kinds import (
+    from rpl_analysis.documents import (
         AnalysisKind,
         DagKind,
         ProfileKind,

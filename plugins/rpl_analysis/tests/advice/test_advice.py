@@ -8,7 +8,7 @@ import json
 import pytest
 
 from rpl_analysis.advice import builtin_advice
-from rpl_analysis.bottleneck.analyzer import builtin_rules
+from rpl_analysis.bottleneck import builtin_rules
 from rpl_analysis.interfaces import label_name
 from rpl_testkit.fixtures import Launch
 

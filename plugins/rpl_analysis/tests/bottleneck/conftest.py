@@ -12,7 +12,7 @@ from rpl_core.model.recording import Recording
 from rpl_core.pipeline import AnalysisRequest, analyse
 from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import create_host
-from rpl_gfx942.counter_map import COUNTER_MAP
+from rpl_gfx942.products import COUNTER_MAP
 from rpl_testkit.traces import TracedDispatch, make_trace
 
 if sys.version_info >= (3, 11):

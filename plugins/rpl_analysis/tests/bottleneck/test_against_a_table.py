@@ -12,8 +12,7 @@ from math import inf
 
 import pytest
 
-from rpl_analysis.bottleneck.analyzer import builtin_rules
-from rpl_analysis.bottleneck.classify import classify, headroom_of
+from rpl_analysis.bottleneck import builtin_rules, classify, headroom_of
 from rpl_core.model.metric import Exactness, Metric
 
 #: Strongest first: id, label, the rule that looks at the same limit, conditions.

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rpl_analysis.bottleneck.analyzer import builtin_rules
+from rpl_analysis.bottleneck import builtin_rules
 from rpl_analysis.interfaces import BottleneckLabel
 from rpl_report.text import corrections_section
 

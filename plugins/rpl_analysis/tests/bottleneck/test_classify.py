@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_analysis.bottleneck.analyzer import builtin_rules, parse_rules
-from rpl_analysis.bottleneck.classify import ABOVE_CEILING, Confidence, classify
+from rpl_analysis.bottleneck import ABOVE_CEILING, Confidence, builtin_rules, classify, parse_rules
 from rpl_analysis.interfaces import BottleneckLabel
 from rpl_core.errors import BadDataError
 from rpl_core.model.metric import Exactness, Metric

@@ -6,10 +6,9 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_analysis.bottleneck.analyzer import _kernels_without_lds
-from rpl_analysis.bottleneck.classify import KernelEvidence, figures_of
+from rpl_analysis.bottleneck import KernelEvidence, _kernels_without_lds, figures_of
 from rpl_analysis.facts import KERNEL_TIMES
-from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
+from rpl_analysis.runtime import RuntimeAnalyzer
 from rpl_codeobject.occupancy import LaunchShape, UsedRegisters, theoretical_occupancy
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.model.metric import Origin

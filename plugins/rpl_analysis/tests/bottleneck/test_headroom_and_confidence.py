@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_analysis.bottleneck.analyzer import parse_rules
-from rpl_analysis.bottleneck.classify import Confidence, classify, headroom_of
+from rpl_analysis.bottleneck import Confidence, classify, headroom_of, parse_rules
 from rpl_core.errors import BadDataError
 from rpl_core.model.metric import Exactness, Metric
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_analysis.counters.analyzer import CountersAnalyzer
+from rpl_analysis.counters import CountersAnalyzer
 from rpl_analysis.facts import KERNEL_COUNTERS, KERNEL_QUANTITIES
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.model.device import Formula, Quantity

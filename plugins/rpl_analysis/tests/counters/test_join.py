@@ -6,9 +6,8 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_analysis.counters.join import JoinRules
+from rpl_analysis.counters.join import JoinRules, WaveCheck
 from rpl_analysis.counters.join import join_counters as joined_by
-from rpl_analysis.counters.passes import WaveCheck
 from rpl_core.model.diagnostic import Severity
 from rpl_testkit.traces import mi300x_agent
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from rpl_analysis.contracts.dag import DagDocument
-from rpl_analysis.documents.kinds import dag_document
+from rpl_analysis.documents import dag_document
 from rpl_analysis.execution_graph.build import execution_graph, measure_path
 from rpl_analysis.execution_graph.results.kernel_graph import kernel_graph, to_dot, to_graphml
 from rpl_testkit.programs import RecordedProgram

@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_analysis.contracts.graph import EdgeCount, UnresolvedPart
+from rpl_analysis.contracts.dag import EdgeCount, UnresolvedPart
 from rpl_analysis.execution_graph.host_program.submission import (
     Submissions,
     _Ids,

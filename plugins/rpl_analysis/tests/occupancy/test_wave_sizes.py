@@ -5,10 +5,10 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_analysis.counters.analyzer import CountersAnalyzer
+from rpl_analysis.counters import CountersAnalyzer
 from rpl_analysis.facts import KERNEL_TIMES, OCCUPANCY
 from rpl_analysis.occupancy import OccupancyAnalyzer
-from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
+from rpl_analysis.runtime import RuntimeAnalyzer
 from rpl_codeobject.kernel_code import KERNEL_CODE, Kernel, KernelCode
 from rpl_codeobject.occupancy import NoOccupancy
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer

@@ -48,7 +48,7 @@ def test_a_killed_worker_costs_no_rank(simulated_job, rpl_cli, cluster, tmp_path
 
 @pytest.mark.filterwarnings("ignore")
 def test_an_interrupt_takes_back_what_nobody_began(cluster):
-    from rpl_core.executors.cluster import DaskExecutor
+    from rpl_core.executors import DaskExecutor
     from rpl_core.interfaces.executor import ExecutorRequest, Task
 
     workers = DaskExecutor().open(ExecutorRequest(address=cluster.scheduler_address))

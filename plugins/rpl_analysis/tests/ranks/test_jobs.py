@@ -30,7 +30,7 @@ from rpl_analysis.ranks.summary_file import (
 )
 from rpl_analysis.ranks.text import job_text
 from rpl_core.errors import BadDataError
-from rpl_core.ingest.load import load_recording
+from rpl_core.ingest import load_recording
 from rpl_core.model.recording import merge_traces
 from rpl_core.model.trace import COLLECTIVES, CollectiveLaunch
 from rpl_testkit.traces import TracedDispatch, make_trace, mi300x_agent

@@ -11,11 +11,10 @@ from rpl_analysis.counters.quantities import KernelQuantities, QuantityValue
 from rpl_analysis.facts import INSTRUCTION_MIX, KERNEL_QUANTITIES, KERNEL_TIMES, ROOFLINE
 from rpl_analysis.instruction_mix import KernelMix, NoMix
 from rpl_analysis.options import FLOP_MODEL
-from rpl_analysis.roofline.analyzer import RooflineAnalyzer
+from rpl_analysis.roofline import RooflineAnalyzer
 from rpl_analysis.runtime.timing import KernelResources, KernelTime
 from rpl_codeobject.kernel_code import PackedMix
-from rpl_core.interfaces.analyzer import AnalysisContext
-from rpl_core.interfaces.fact import Facts
+from rpl_core.interfaces.analyzer import AnalysisContext, Facts
 from rpl_core.interfaces.options import Options
 from rpl_core.model.metric import Exactness
 from rpl_core.model.recording import Recording

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from rpl_analysis.runtime.analyzer import with_believable_registers
+from rpl_analysis.runtime import with_believable_registers
 from rpl_core.model.device import Architecture, RecordQuirks
 from rpl_core.model.recording import Recording
 from rpl_testkit.traces import TracedDispatch, make_trace

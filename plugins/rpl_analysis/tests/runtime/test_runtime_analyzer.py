@@ -8,7 +8,7 @@ import pytest
 
 from rpl_analysis.facts import APPLICATION_TIME, KERNEL_TIMES
 from rpl_analysis.options import STRICT
-from rpl_analysis.runtime.analyzer import RuntimeAnalyzer
+from rpl_analysis.runtime import RuntimeAnalyzer
 from rpl_core.interfaces.analyzer import AnalysisContext
 from rpl_core.interfaces.options import Options
 from rpl_core.model.diagnostic import Diagnostic

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rpl_analysis.text.names import fit_table, named_few, shorten_apart
+from rpl_analysis.text import fit_table, named_few, shorten_apart
 from rpl_core.text import shorten
 
 GEMMS = [

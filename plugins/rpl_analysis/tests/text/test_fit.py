@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_analysis.text.names import fit_table
+from rpl_analysis.text import fit_table
 from rpl_core.text import wrap_lines
 
 COLUMNS = ("name", "a", "bb", "label")

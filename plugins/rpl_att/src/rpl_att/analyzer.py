@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.facts import KERNEL_TIMES
 from rpl_att.reader import EXTRA
-from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer, Fact, KernelFigure
 from rpl_core.interfaces.document import DocumentContext, DocumentSection
-from rpl_core.interfaces.fact import Fact, KernelFigure
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.metric import Exactness, Metric, Origin
 
@@ -92,7 +91,7 @@ class ThreadTraceAnalyzer(Analyzer):
         if not traces:
             return AnalysisOutcome({ATT: {}, **dict.fromkeys(FIGURES)})
         # Imported for thread traces only: recordings without them are the rule.
-        from rpl_analysis.architecture import architecture_of
+        from rpl_analysis.occupancy import architecture_of
         from rpl_att.analysis.att_block import att_block
 
         architecture = architecture_of(context) if context.device else None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rpl_core.config.values import flag, positive, positive_int
+from rpl_core.config import flag, positive, positive_int
 from rpl_core.errors import MissingError, UsageError
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 from rpl_core.interfaces.options import CommandOption, OptionForm, SettingKind

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from rpl_analysis.text.figures import UNKNOWN, percent
+from rpl_analysis.text import UNKNOWN, percent
 from rpl_att.instruction_class import hottest, waited_for
 from rpl_att.reading.folder import place_of
 from rpl_core.interfaces.section import Block, Claim, Paragraph, Place, ReportSection, SectionRequest, Table

@@ -522,11 +522,11 @@ def _write_report(session: Session, request: TuningRequest, document: AutotuneDo
     """``report.html``: the documents of the winner's run with the section on the search."""
     from rpl_autotune.outcome import KEPT_RUN
     from rpl_core.files import write_atomic
-    from rpl_core.interfaces.renderer import RenderRequest, SectionOf
+    from rpl_core.interfaces.section import RenderRequest, SectionOf
     from rpl_core.model.value_checks import require_value
     from rpl_core.pipeline import AnalysisRequest, analyse_paths
     from rpl_core.plugins.boundary import plugin_boundary
-    from rpl_core.run_directory.layout import is_run_directory
+    from rpl_core.run_directory import is_run_directory
 
     run = request.scratch / KEPT_RUN
     renderers = session.host.catalog.renderers()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rpl_core.cli.command_options import option
-from rpl_core.config.values import at_most, flag, text
+from rpl_core.config import at_most, flag, text
 from rpl_core.interfaces.options import CommandOption, OptionForm
 from rpl_core.values import frozen
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from markupsafe import Markup, escape
 
-from rpl_analysis.text.figures import UNKNOWN
+from rpl_analysis.text import UNKNOWN
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
 from rpl_core.text import counted, format_table, printable, shorten, wrap_lines
 

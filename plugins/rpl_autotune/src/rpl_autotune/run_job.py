@@ -294,7 +294,7 @@ def _ignore(_line: str) -> None:
 
 def _sums(directory: Path, timing: Timing, host: PluginHost) -> RunTimes:
     from rpl_analysis.runtime.timing import usable_rows
-    from rpl_core.ingest.load import load_recording
+    from rpl_core.ingest import load_recording
     from rpl_core.pipeline import AnalysisRequest, recorded_device
 
     recording = load_recording((directory,), host.catalog.readers().contributions)

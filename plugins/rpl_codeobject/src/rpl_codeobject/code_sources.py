@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rpl_codeobject.kernel_code import KERNEL_CODE
-from rpl_core.config.values import flag
+from rpl_core.config import flag
 from rpl_core.errors import MissingError
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.interfaces.options import CommandOption, OptionForm

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import attrs
 
-from rpl_core.interfaces.fact import Fact
+from rpl_core.interfaces.analyzer import Fact
 from rpl_core.values import frozen
 
 

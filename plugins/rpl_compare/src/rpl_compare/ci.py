@@ -77,7 +77,7 @@ class Result:
 
 def result_of_comparison(document: CompareDocument, names: Mapping[str, str]) -> Result:
     """``names`` says how kernels are called."""
-    from rpl_analysis.text.figures import duration_ns
+    from rpl_analysis.text import duration_ns
 
     gate = document.gate
     items = sorted((*document.application, *document.kernels), key=lambda item: not item.gated)
@@ -104,7 +104,7 @@ def result_of_comparison(document: CompareDocument, names: Mapping[str, str]) ->
 
 
 def result_of_history(document: HistoryDocument, names: Mapping[str, str]) -> Result:
-    from rpl_analysis.text.figures import duration_ns
+    from rpl_analysis.text import duration_ns
 
     def row(item: HistoryItem) -> Row:
         change = f"{item.last_ns / item.first_ns - 1:+.2%}" if item.first_ns else "-"

@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from rpl_core.contracts.run import ArtefactEntry, PassEntry, RunManifest
+from rpl_core.contracts.common import ArtefactEntry, PassEntry, RunManifest
 from rpl_core.files import sha256_of
 from rpl_testkit.fixtures import Launch, RocpdBuilder
 

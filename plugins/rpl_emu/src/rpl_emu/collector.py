@@ -20,7 +20,7 @@ from rpl_core.model.trace import TraceRole
 from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.outcome import ApplicationExitError, process_findings
 from rpl_core.process.runner import require_program
-from rpl_core.run_directory.layout import ARTIFACTS
+from rpl_core.run_directory import ARTIFACTS
 from rpl_core.text import masked_words
 from rpl_emu.software_gpu import DEVICE, RUNTIME
 

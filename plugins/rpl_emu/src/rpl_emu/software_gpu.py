@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rpl_core.config.values import text
+from rpl_core.config import text
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
 from rpl_core.interfaces.options import CommandOption
 from rpl_core.values import frozen

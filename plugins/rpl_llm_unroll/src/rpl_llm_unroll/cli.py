@@ -201,7 +201,7 @@ def print_prompt(session: Session, source: Path, application: tuple[str, ...], g
 def _prompt(
     session: Session, source: KernelSource, documents: Documents, binary: Path | None, form: Form
 ) -> Prompt:
-    from rpl_core.interfaces.renderer import SectionOf
+    from rpl_core.interfaces.section import SectionOf
     from rpl_llm_unroll.prompt.build import build_prompt
     from rpl_llm_unroll.prompt.model import find_target, kernels_that_ran
     from rpl_optimize.interfaces.proposer import ProposalRequest

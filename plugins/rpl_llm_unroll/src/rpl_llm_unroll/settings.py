@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rpl_core.cli.command_options import declared, option
-from rpl_core.config.values import number_within, one_of, text, whole_within
+from rpl_core.config import number_within, one_of, text, whole_within
 from rpl_core.errors import UsageError
 from rpl_core.interfaces.options import SettingKind
 from rpl_core.values import frozen
@@ -153,6 +153,6 @@ def read_settings(options: Mapping[str, str]) -> LlmSettings:
 
 
 def _parsed(name: str, parse: Any, value: str) -> Any:
-    from rpl_core.config.settings import parsed
+    from rpl_core.config import parsed
 
     return parsed(parse, value, "flag", name)

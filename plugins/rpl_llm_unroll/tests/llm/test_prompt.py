@@ -11,8 +11,7 @@ import pytest
 
 from rpl_att.report import ThreadTraceSection
 from rpl_core.errors import BadDataError, RplError, UsageError
-from rpl_core.interfaces.renderer import SectionOf
-from rpl_core.interfaces.section import Paragraph, ReportSection, Table
+from rpl_core.interfaces.section import Paragraph, ReportSection, SectionOf, Table
 from rpl_llm_unroll.prompt.build import build_prompt
 from rpl_llm_unroll.prompt.model import fenced as quoted
 from rpl_llm_unroll.prompt.model import find_target, without_folders

@@ -12,10 +12,9 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
-from rpl_analysis.contracts.dag import DagDocument
+from rpl_analysis.contracts.dag import DagDocument, WhatIfDocument
 from rpl_analysis.contracts.profile import ProfileDocument
 from rpl_analysis.contracts.roofline import RooflineDocument
-from rpl_analysis.contracts.what_if import WhatIfDocument
 from rpl_compare.contract import CompareDocument
 from rpl_core.contracts.common import OriginName, Part
 from rpl_core.errors import BadDataError

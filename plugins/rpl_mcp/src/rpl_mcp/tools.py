@@ -18,10 +18,9 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BaseModel, Field, ValidationError
 
 from rpl_analysis.contracts.analysis import AnalysisDocument
-from rpl_analysis.contracts.dag import DagDocument
+from rpl_analysis.contracts.dag import DagDocument, WhatIfDocument
 from rpl_analysis.contracts.profile import ProfileDocument
 from rpl_analysis.contracts.roofline import RooflineDocument
-from rpl_analysis.contracts.what_if import WhatIfDocument
 from rpl_compare.contract import CompareDocument
 from rpl_core.errors import RplError
 from rpl_core.files import parse_json, read_regular

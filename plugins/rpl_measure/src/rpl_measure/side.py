@@ -12,11 +12,11 @@ from rpl_analysis.documents.load import chosen_range
 from rpl_analysis.phases import restricted
 from rpl_core.documents import artefact_docs
 from rpl_core.errors import BadDataError, DeviceMismatchError, NoVerdictError
-from rpl_core.ingest.load import load_recording
+from rpl_core.ingest import load_recording
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.metric import Origin
 from rpl_core.model.recording import Recording
-from rpl_core.run_directory.layout import is_run_directory
+from rpl_core.run_directory import is_run_directory
 from rpl_core.run_directory.manifest import load_manifest, pass_files
 from rpl_core.values import frozen
 from rpl_measure.manifest import FOLDERS, complete_pairs, read_manifest
@@ -25,8 +25,7 @@ from rpl_measure.samples import ItemKey, Kind, Statistic, observe, observe_proce
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rpl_core.contracts.common import ArtefactDoc
-    from rpl_core.contracts.run import PassEntry, RunManifest
+    from rpl_core.contracts.common import ArtefactDoc, PassEntry, RunManifest
     from rpl_core.ingest.claims import Readers
     from rpl_core.model.trace import Agent, Trace
     from rpl_measure.samples import RunObservation

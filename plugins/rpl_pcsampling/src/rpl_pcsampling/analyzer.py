@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.facts import KERNEL_QUANTITIES
-from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer, Fact
 from rpl_core.interfaces.document import DocumentSection
-from rpl_core.interfaces.fact import Fact
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_pcsampling.samples import EXTRA, PC_SAMPLES, SAMPLED_ISSUE, SAMPLED_STALLS
 

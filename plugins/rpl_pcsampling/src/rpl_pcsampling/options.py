@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rpl_core.config.values import one_of, positive, positive_int
+from rpl_core.config import one_of, positive, positive_int
 from rpl_core.interfaces.options import CommandOption, SettingKind
 
 __all__ = ["OPTIONS", "PC_INTERVAL", "PC_SAMPLING", "PC_TIMEOUT"]

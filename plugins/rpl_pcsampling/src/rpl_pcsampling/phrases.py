@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from rpl_analysis.text.figures import UNKNOWN
+from rpl_analysis.text import UNKNOWN
 from rpl_core.text import counted, shorten
 
 if TYPE_CHECKING:

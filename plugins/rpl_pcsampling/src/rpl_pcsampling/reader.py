@@ -51,7 +51,7 @@ class PcSampleReader(Reader):
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
         from rpl_pcsampling.collecting import read_interval
         from rpl_pcsampling.reading import kernel_names, read_csv, read_json
-        from rpl_rocprofv3.readers.trace.parts import mark_beside, origin_of
+        from rpl_rocprofv3.readers.trace import mark_beside, origin_of
         from rpl_rocprofv3.readers.trace.tables import Findings
 
         path = inputs.paths[0]

@@ -24,7 +24,7 @@ from rpl_pcsampling.samples import (
 from rpl_rocprofv3.readers.columns import display_name
 from rpl_rocprofv3.readers.csv.tables import csv_header, open_text
 from rpl_rocprofv3.readers.gzip_limits import BoundedGzip
-from rpl_rocprofv3.readers.json.records import entries, fields, is_results_json, refusing_depth
+from rpl_rocprofv3.readers.json import entries, fields, is_results_json, refusing_depth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.fact import Fact, KernelFigure
+from rpl_core.interfaces.analyzer import Fact, KernelFigure
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rpl_analysis.text.figures import UNKNOWN, duration_ns, marked, percent, with_unit
+from rpl_analysis.text import UNKNOWN, duration_ns, marked, percent, with_unit
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
 from rpl_core.text import counted, shorten
 
@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rpl_analysis.contracts.analysis import NextStepPart
-    from rpl_analysis.contracts.profile import PhasePart, PhasesPart
-    from rpl_analysis.contracts.ranks import (
+    from rpl_analysis.contracts.profile import (
         CollectivePart,
         CollectiveSharePart,
         GpuTimePart,
+        PhasePart,
+        PhasesPart,
         RanksPart,
         RankTimePart,
     )

@@ -7,8 +7,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import MissingError, PluginError, RplError
-from rpl_core.interfaces.renderer import SectionOf
-from rpl_core.interfaces.section import Block, Claim, Paragraph, ReportSection, SectionRequest, Table
+from rpl_core.interfaces.section import (
+    Block,
+    Claim,
+    Paragraph,
+    ReportSection,
+    SectionOf,
+    SectionRequest,
+    Table,
+)
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback
 from rpl_core.text import counted
 from rpl_core.values import frozen
@@ -20,8 +27,7 @@ if TYPE_CHECKING:
 
     from rpl_analysis.contracts.analysis import AnalysisDocument
     from rpl_analysis.contracts.dag import DagDocument
-    from rpl_analysis.contracts.profile import ProfileDocument
-    from rpl_analysis.contracts.ranks import GpuTimePart
+    from rpl_analysis.contracts.profile import GpuTimePart, ProfileDocument
     from rpl_analysis.contracts.roofline import RooflineDocument
     from rpl_core.plugins.host import Contribution
 
@@ -42,7 +48,7 @@ class ReportDocuments:
 
     def shown_names(self, form: str = "short") -> dict[str, str]:
         """How kernels and copies are called, by recorded name: the same in every section."""
-        from rpl_analysis.text.names import shown_names
+        from rpl_analysis.text import shown_names
 
         symbols = {kernel.name: kernel.symbol for kernel in self.profile.kernels if kernel.symbol}
         of_graph = [forecast.name for forecast in self.dag.forecasts]

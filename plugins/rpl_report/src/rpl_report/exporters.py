@@ -13,8 +13,7 @@ from urllib.parse import quote
 from rpl_analysis.options import NAMES
 from rpl_core import __version__
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.interfaces.renderer import Renderer, RenderRequest
-from rpl_core.interfaces.section import SectionRequest
+from rpl_core.interfaces.section import Renderer, RenderRequest, SectionRequest
 from rpl_core.text import encodable, harmless_json, printable, readable
 from rpl_report.documents import claims_of, report_documents
 from rpl_report.interfaces import Exporter, ExportInput, ExportRequest

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rpl_core.config.values import at_most, flag, one_of
+from rpl_core.config import at_most, flag, one_of
 from rpl_core.errors import UsageError
 from rpl_core.interfaces.options import CommandOption, OptionForm, SettingKind
 from rpl_core.text import counted
@@ -40,7 +40,7 @@ def _pattern(value: Any) -> str:
 
 def kernels_of_run(directory: Path) -> list[str]:
     """How the kernels of a run are called, for a shell that completes; nothing where there is no run."""
-    from rpl_analysis.text.names import shown_names
+    from rpl_analysis.text import shown_names
     from rpl_core.files import parse_json, read_regular
 
     place = directory / "profile.json"

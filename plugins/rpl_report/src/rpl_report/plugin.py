@@ -8,8 +8,7 @@ from rpl_core import hookimpl
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.options import CommandOption
-    from rpl_core.interfaces.renderer import Renderer
-    from rpl_core.interfaces.section import ReportSection
+    from rpl_core.interfaces.section import Renderer, ReportSection
     from rpl_report.interfaces import Exporter
 
 RPL_API = 2
@@ -25,7 +24,7 @@ def rpl_options() -> tuple[CommandOption[Any], ...]:
 @hookimpl
 def rpl_renderers() -> tuple[Renderer, ...]:
     from rpl_report.exporters import CsvRenderer, JsonRenderer, SarifRenderer
-    from rpl_report.html.page import HtmlRenderer
+    from rpl_report.html import HtmlRenderer
     from rpl_report.text import TextRenderer
 
     return (TextRenderer(), JsonRenderer(), HtmlRenderer(), CsvRenderer(), SarifRenderer())

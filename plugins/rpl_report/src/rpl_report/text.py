@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, TypeAlias
 from attrs import evolve
 
 from rpl_analysis.options import NAMES
-from rpl_analysis.text.figures import (
+from rpl_analysis.text import (
     UNKNOWN,
     between,
     duration_ns,
     faster_application,
+    fit_table,
     in_unit,
     marked,
     occupancy_share,
     one_unit,
     percent,
+    shorten_apart,
     work_name,
 )
-from rpl_analysis.text.names import fit_table, shorten_apart
 from rpl_core.cli.output import USUAL_WIDTH
-from rpl_core.interfaces.renderer import Renderer, RenderRequest
-from rpl_core.interfaces.section import Paragraph, SectionRequest
+from rpl_core.interfaces.section import Paragraph, Renderer, RenderRequest, SectionRequest
 from rpl_core.text import counted, did_you_mean, printable, readable, wrap_lines
 from rpl_core.values import frozen
 from rpl_report.documents import claims_of, device_names, report_documents, text_sections

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_analysis.execution_graph.results.forecasts import most_gain_ns
-from rpl_analysis.text.figures import between, duration_ns, percent, with_unit
+from rpl_analysis.text import between, duration_ns, percent, with_unit
 from rpl_core.text import counted, readable
 from rpl_core.values import frozen
 from rpl_report.documents import device_names
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
         PriorityPart,
     )
     from rpl_analysis.contracts.dag import ClockDomainPart, DagDocument, ForecastPart, SpeedupForecastPart
-    from rpl_analysis.contracts.profile import ProfileDocument
-    from rpl_analysis.contracts.ranks import RanksPart
+    from rpl_analysis.contracts.profile import ProfileDocument, RanksPart
     from rpl_core.interfaces.section import Claim
     from rpl_report.documents import ReportDocuments
 

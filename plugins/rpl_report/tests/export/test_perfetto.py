@@ -65,7 +65,7 @@ class Read:
 @pytest.fixture(scope="module")
 def exported(demo_run, tmp_path_factory):
     target = tmp_path_factory.mktemp("perfetto") / "run.pftrace"
-    from rpl_core.cli.run import run
+    from rpl_core.cli.main import run
 
     assert run(["export", "--format", "perfetto", "-o", str(target), str(demo_run)]) == 0
     return Read(target.read_bytes())

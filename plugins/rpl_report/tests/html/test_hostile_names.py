@@ -7,7 +7,7 @@ import json
 import pytest
 from markupsafe import escape
 
-from rpl_analysis.text.names import shown_names
+from rpl_analysis.text import shown_names
 from rpl_core.text import readable
 from rpl_report.html.figures import kernel_names
 from rpl_report.html.timeline_view import script_json

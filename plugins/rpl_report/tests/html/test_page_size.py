@@ -8,12 +8,12 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_core.interfaces.renderer import RenderRequest
+from rpl_core.interfaces.section import RenderRequest
 from rpl_core.model.recording import Recording
 from rpl_core.pipeline import AnalysisRequest, analyse
 from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import create_host
-from rpl_report.html.page import HtmlRenderer
+from rpl_report.html import HtmlRenderer
 from rpl_report.timeline.build import timeline_of
 from rpl_testkit.traces import TracedDispatch, make_trace
 

@@ -190,8 +190,8 @@ def test_ids_and_classes_hold_no_recorded_text(demo_report, parsed):
 def test_renderer_keeps_its_contract(demo_run, rpl_host):
     from rpl_analysis import plugin
     from rpl_analysis.documents.load import load_documents
-    from rpl_core.interfaces.renderer import RenderRequest
-    from rpl_report.html.page import HtmlRenderer
+    from rpl_core.interfaces.section import RenderRequest
+    from rpl_report.html import HtmlRenderer
     from rpl_testkit.contracts import assert_renderer
 
     known = rpl_host("analysis", plugin).catalog.documents().contributions

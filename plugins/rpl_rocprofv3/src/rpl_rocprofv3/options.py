@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rpl_core.config.values import flag, one_of
+from rpl_core.config import flag, one_of
 from rpl_core.errors import UsageError
 from rpl_core.interfaces.options import CommandOption, OptionForm
 

@@ -10,8 +10,8 @@ import attrs
 import pytest
 
 from rpl_rocprofv3.database import Tables, open_database
-from rpl_rocprofv3.readers.sqlite import pages as argument_texts
-from rpl_rocprofv3.readers.sqlite.pages import read_arguments
+from rpl_rocprofv3.readers import sqlite as argument_texts
+from rpl_rocprofv3.readers.sqlite import read_arguments
 from rpl_rocprofv3.readers.sqlite.records import UnsupportedLayoutError
 
 NAMES = ("stream", "event", "flags", "device", "deviceId")

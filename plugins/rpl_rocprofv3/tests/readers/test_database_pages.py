@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rpl_rocprofv3.database import Tables, open_database
-from rpl_rocprofv3.readers.sqlite.pages import read_integers, read_numbers, read_pages
+from rpl_rocprofv3.readers.sqlite import read_integers, read_numbers, read_pages
 from rpl_rocprofv3.readers.sqlite.records import PADDING, Records, UnsupportedLayoutError
 
 INTEGERS = [
@@ -102,7 +102,7 @@ def test_values_of_other_types_are_counted_and_unknown_in_both_ways(tmp_path):
 
 
 def test_the_way_through_sql_gives_the_same(tmp_path, monkeypatch):
-    from rpl_rocprofv3.readers.sqlite import pages as integer_columns
+    from rpl_rocprofv3.readers import sqlite as integer_columns
 
     path = make(tmp_path / "t.db", random_rows(500))
     with open_database(path) as database:

@@ -18,8 +18,7 @@ from rpl_rocprofv3.readers.columns import (
     positions,
     typed_columns,
 )
-from rpl_rocprofv3.readers.sqlite import records
-from rpl_rocprofv3.readers.sqlite.pages import GrowingColumn, read_pages
+from rpl_rocprofv3.readers.sqlite import GrowingColumn, read_pages, records
 
 
 @pytest.mark.parametrize("expected", [0, 3, 1000])

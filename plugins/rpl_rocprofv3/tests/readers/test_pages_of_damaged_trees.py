@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from rpl_rocprofv3.database import open_database
-from rpl_rocprofv3.readers.sqlite.pages import read_pages
+from rpl_rocprofv3.readers.sqlite import read_pages
 from rpl_rocprofv3.readers.sqlite.records import PageFile, UnsupportedLayoutError
 
 _SIZE = 512

@@ -16,8 +16,8 @@ import pytest
 
 from rpl_core.errors import BadDataError
 from rpl_core.model.trace import NO_HANDLE, TraceRole
+from rpl_rocprofv3.readers import json as records
 from rpl_rocprofv3.readers.catalog import JsonReader
-from rpl_rocprofv3.readers.json import records
 from rpl_rocprofv3.readers.json.work import NumberRows
 
 GPU, CPU = 900, 800
@@ -381,7 +381,7 @@ def test_half_a_surrogate_pair_never_reaches_a_document(tmp_path):
 MEASURE = """
 import sys
 from pathlib import Path
-from rpl_rocprofv3.readers.json import records
+from rpl_rocprofv3.readers import json as records
 from rpl_rocprofv3.readers.json.work import NumberRows
 from rpl_rocprofv3.readers.catalog import JsonReader
 reader = JsonReader()

@@ -241,7 +241,7 @@ class Bench:
         return self.once(f"recording {name}", made)
 
     def _record(self, name: str, command: tuple[str, ...], options: tuple[str, ...]) -> Recorded:
-        from rpl_core.ingest.load import load_recording
+        from rpl_core.ingest import load_recording
 
         directory = self.folder / name
         words = (

@@ -65,7 +65,7 @@ class CommandLine:
     def __call__(
         self, *arguments: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
     ) -> Outcome:
-        from rpl_core.cli.run import run
+        from rpl_core.cli.main import run
 
         words = tuple(str(argument) for argument in arguments)
         out, err = _captured(), _captured()

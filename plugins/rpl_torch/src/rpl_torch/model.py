@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_core.interfaces.fact import Fact
+from rpl_core.interfaces.analyzer import Fact
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_analysis.text.figures import UNKNOWN, duration_ns, percent
+from rpl_analysis.text import UNKNOWN, duration_ns, percent
 from rpl_core.interfaces.document import DocumentSection
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
 from rpl_core.text import counted, shorten

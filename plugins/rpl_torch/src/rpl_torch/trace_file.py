@@ -33,7 +33,7 @@ from rpl_core.model.trace import (
 from rpl_core.text import shorten
 from rpl_rocprofv3.hip_api import hip_meanings
 from rpl_rocprofv3.readers.columns import Geometry, display_name, positions, taken
-from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled, origin_of
+from rpl_rocprofv3.readers.trace import TraceParts, assembled, origin_of
 from rpl_rocprofv3.readers.trace.tables import (
     LATEST_NS,
     CopyRows,

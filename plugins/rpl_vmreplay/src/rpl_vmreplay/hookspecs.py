@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rpl_core.markers import hookspec
+from rpl_core.hookspecs import hookspec
 from rpl_core.plugins.catalog import ContributionKind
 
 if TYPE_CHECKING:

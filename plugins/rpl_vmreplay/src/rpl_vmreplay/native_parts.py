@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rpl_core.config.settings import Setting
-from rpl_core.config.values import text
+from rpl_core.config import Setting, text
 from rpl_core.errors import MissingError, UsageError
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 from rpl_core.interfaces.options import CommandOption, SettingKind

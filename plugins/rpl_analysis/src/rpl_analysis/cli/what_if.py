@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rpl_analysis.contracts.dag import FasterKernelPart, WhatIf, WhatIfAnswerPart
 from rpl_analysis.contracts.record import plain_values
-from rpl_analysis.contracts.what_if import FasterKernelPart, WhatIf, WhatIfAnswerPart
 from rpl_analysis.options import COPIES, NAMES
 from rpl_analysis.range_option import RANGE
-from rpl_analysis.text.figures import between, duration_ns, one_unit, times_as_fast
-from rpl_analysis.text.names import linker_names, named_few, names_like, shorten_apart, shown_names
+from rpl_analysis.text import (
+    between,
+    duration_ns,
+    linker_names,
+    named_few,
+    names_like,
+    one_unit,
+    shorten_apart,
+    shown_names,
+    times_as_fast,
+)
 from rpl_core.cli.command_options import PluginOptionsCommand, analysis_request, option_values
 from rpl_core.cli.session import session_of
 from rpl_core.contracts import SCHEMA_VERSION
@@ -85,7 +94,7 @@ def _answer(
     from rpl_analysis.execution_graph.analyzer import median_run, why_no_graph
     from rpl_analysis.phases import restricted
     from rpl_analysis.what_if import FasterKernel, ReplayedRun
-    from rpl_core.ingest.load import load_recording
+    from rpl_core.ingest import load_recording
     from rpl_core.pipeline import run_directory_of
 
     asked = [_parsed(text) for text in changes]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import field
 
-from rpl_analysis.contracts.ranks import ImbalancedKernelPart
+from rpl_analysis.contracts.profile import ImbalancedKernelPart
 from rpl_analysis.contracts.record import INSIDE, SchemaVersion, document_of, record
 
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import SchemaValidator, from_json
 
-from rpl_analysis.documents.kinds import DagKind
+from rpl_analysis.documents import DagKind
 from rpl_core.contracts import SCHEMA_MAJOR
 from rpl_core.documents import Documents, kinds_of, sections_of
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.files import read_regular
 from rpl_core.interfaces.document import DocumentContract
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_core.run_directory.layout import is_run_directory
+from rpl_core.run_directory import is_run_directory
 from rpl_core.run_directory.manifest import load_manifest
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_analysis.contracts.graph import DominantWorkPart
+from rpl_analysis.contracts.dag import DominantWorkPart
 from rpl_analysis.critical_path.path import trace_path
 from rpl_analysis.critical_path.weights import weigh
 from rpl_analysis.critical_path.whatif import segment_sums
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from rpl_analysis.contracts.graph import (
+    from rpl_analysis.contracts.dag import (
         ClockDomainPart,
         ForecastPart,
         PathBoundsPart,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from rpl_analysis.contracts.profile import ImbalancedKernelPart
 from rpl_analysis.contracts.rank_job import (
     ClockPart,
     GroupPart,
@@ -21,7 +22,6 @@ from rpl_analysis.contracts.rank_job import (
     RankWhatIfPart,
     SharesPart,
 )
-from rpl_analysis.contracts.ranks import ImbalancedKernelPart
 from rpl_analysis.ranks.digest import RELATIVE_ERROR
 from rpl_analysis.ranks.job import JobSummary, Waits, find_waits, two_highest
 from rpl_analysis.ranks.report import uneven_kernels

@@ -19,8 +19,8 @@ from rpl_analysis.hookspecs import COLLECTIVE_RULES
 from rpl_analysis.ranks.summary_file import RecordedFile, SavedSummary, is_of, load_summary, save_summary
 from rpl_core.errors import BadDataError, InterruptedRunError, MissingError, RplError
 from rpl_core.files import sha256_of
+from rpl_core.ingest import expand, load_recording
 from rpl_core.ingest.claims import claim_files, require_readable
-from rpl_core.ingest.load import expand, load_recording
 from rpl_core.interfaces.executor import Answer, ExecutorRequest, Task, Workers
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.text import counted

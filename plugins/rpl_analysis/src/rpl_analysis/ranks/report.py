@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_analysis.contracts.ranks import (
+from rpl_analysis.contracts.profile import (
     CollectivePart,
     CollectiveSharePart,
     GpuTimePart,

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from math import exp
 from typing import TYPE_CHECKING
 
-from rpl_analysis.text.figures import duration_ns, one_unit, times_as_fast
-from rpl_analysis.text.names import shown_names
+from rpl_analysis.text import duration_ns, one_unit, shown_names, times_as_fast
 from rpl_core.text import counted, format_table, shorten
 
 if TYPE_CHECKING:

@@ -221,7 +221,7 @@ def _recordings(session: Session, base: Path | None, new: Path | None, settings:
 
 def _recordings_of_pairs(session: Session, directory: Path) -> list[Recording]:
     """Both run directories of an interleaved comparison."""
-    from rpl_core.ingest.load import load_recording
+    from rpl_core.ingest import load_recording
     from rpl_measure.manifest import FOLDERS
 
     readers = session.host.catalog.readers().contributions

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.text.names import shown_names
+from rpl_analysis.text import shown_names
 from rpl_compare.comparison.judging import (
     CompareRule,
     Gate,

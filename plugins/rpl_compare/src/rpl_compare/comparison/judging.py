@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import attrs
 
-from rpl_analysis.text.names import shorten_apart, shown_names
+from rpl_analysis.text import shorten_apart, shown_names
 from rpl_core.errors import ExitCode
 from rpl_core.text import counted, printable
 from rpl_core.values import frozen

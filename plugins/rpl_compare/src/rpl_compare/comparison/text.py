@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from rpl_analysis.text.figures import duration_ns, one_unit
-from rpl_analysis.text.names import fit_table
+from rpl_analysis.text import duration_ns, fit_table, one_unit
 from rpl_compare.comparison.judging import item_name, kernel_names, one_line
 from rpl_core.errors import RplError
 from rpl_core.text import counted, format_table, readable, shorten, wrap_lines

@@ -8,7 +8,7 @@ from typing import Literal
 
 from rpl_analysis.contracts.record import record
 from rpl_core.cli.command_options import option
-from rpl_core.config.values import number_within, text, whole_within
+from rpl_core.config import number_within, text, whole_within
 from rpl_core.interfaces.options import SettingKind
 from rpl_core.values import frozen
 

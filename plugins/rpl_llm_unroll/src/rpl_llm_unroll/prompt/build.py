@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from rpl_analysis.text.figures import number, percent
+from rpl_analysis.text import number, percent
 from rpl_core.errors import InterruptedRunError, RplError, UsageError
 from rpl_core.interfaces.section import Paragraph, SectionRequest, Table
 from rpl_core.plugins.boundary import plugin_boundary, show_traceback
@@ -43,7 +43,7 @@ from rpl_transforms.syntax import text_of, walk
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from rpl_core.interfaces.renderer import SectionOf
+    from rpl_core.interfaces.section import SectionOf
     from rpl_llm_unroll.settings import Form
     from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
 

@@ -14,7 +14,7 @@ from rpl_analysis.contracts.analysis import AnalysisDocument, KernelAnalysis
 from rpl_analysis.contracts.dag import DagDocument, ForecastPart, SymbolCriticality
 from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
 from rpl_analysis.contracts.roofline import KernelRooflineDoc, RooflineDocument
-from rpl_analysis.text.figures import number
+from rpl_analysis.text import number
 from rpl_codeobject.kernel_names import is_instance
 from rpl_core.contracts.common import Document
 from rpl_core.errors import BadDataError

@@ -11,7 +11,7 @@ from rpl_analysis.contracts.analysis import ConditionEvidence, KernelAnalysis
 from rpl_analysis.contracts.dag import SpeedupForecastPart
 from rpl_analysis.contracts.profile import KernelProfile, ProfileDocument
 from rpl_analysis.contracts.roofline import KernelRooflineDoc, RoofPart
-from rpl_analysis.text.figures import duration_ns, milliseconds, number, percent
+from rpl_analysis.text import duration_ns, milliseconds, number, percent
 from rpl_core.errors import RplError
 from rpl_core.text import counted
 from rpl_core.values import frozen

@@ -134,7 +134,7 @@ def _recorded(
 ) -> tuple[Recording, str]:
     """Build and run the program in a folder of its own; and who timed it."""
     from rpl_core.cli.profile import log_sink
-    from rpl_core.ingest.load import load_recording
+    from rpl_core.ingest import load_recording
     from rpl_core.interfaces.options import Options
     from rpl_core.pipeline import AnalysisRequest
     from rpl_core.profiling import ProfileRequest, choose_collector, record_application
@@ -320,7 +320,7 @@ ceilings.add_command(measure_ceilings)
 def _device(
     session: Session, recordings: tuple[Path, ...], name: str | None
 ) -> tuple[DeviceModel | None, str]:
-    from rpl_core.ingest.load import load_recording
+    from rpl_core.ingest import load_recording
     from rpl_core.model.recording import Recording
     from rpl_core.pipeline import AnalysisRequest, find_device
 

@@ -15,8 +15,7 @@ import attrs
 
 from rpl_core.cli.output import terminal_width
 from rpl_core.cli.session import Session, session_of
-from rpl_core.config.settings import parsed
-from rpl_core.config.values import names
+from rpl_core.config import names, parsed
 from rpl_core.errors import BadDataError, ExitCode, MissingError, UsageError
 from rpl_core.text import encodable, format_table, harmless_json, printable, wrap_lines
 from rpl_core.values import frozen

@@ -522,7 +522,7 @@ def _recorded(
 ) -> Recording:
     from rpl_core.cli.command_options import analysis_request
     from rpl_core.cli.profile import log_sink
-    from rpl_core.ingest.load import load_recording
+    from rpl_core.ingest import load_recording
     from rpl_core.profiling import ProfileRequest, choose_collector, record_application
 
     analysis = analysis_request(session, call.flags, None)

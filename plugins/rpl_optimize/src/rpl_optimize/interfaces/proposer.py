@@ -16,7 +16,7 @@ from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource, 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from rpl_core.interfaces.renderer import SectionOf
+    from rpl_core.interfaces.section import SectionOf
     from rpl_core.plugins.catalog import ContributionKind, NamedContributions
 
     Offered = Callable[[ContributionKind[Any]], NamedContributions[Any]]

@@ -20,7 +20,7 @@ from rpl_analysis.what_if import FasterKernel, ReplayedRun
 from rpl_codeobject.kernel_names import is_instance, source_name
 from rpl_core.documents import Documents
 from rpl_core.errors import BadDataError, InterruptedRunError, NoVerdictError, RplError
-from rpl_core.ingest.load import load_recording
+from rpl_core.ingest import load_recording
 from rpl_core.pipeline import analyse_paths
 from rpl_core.profiling import ProfileRequest, record_application
 from rpl_core.values import frozen

@@ -11,7 +11,7 @@ import attrs
 
 from rpl_core.errors import ApplicationError, BadDataError, TimeLimitError
 from rpl_core.files import write_atomic
-from rpl_core.ingest.load import load_recording
+from rpl_core.ingest import load_recording
 from rpl_core.model.device import DeviceModel
 from rpl_core.model.value_checks import require_value
 from rpl_core.pipeline import recorded_device

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import InterruptedRunError, RplError
-from rpl_core.interfaces.renderer import SectionOf
+from rpl_core.interfaces.section import SectionOf
 from rpl_core.pipeline import architectures
 from rpl_core.text import counted, encodable
 from rpl_core.values import frozen

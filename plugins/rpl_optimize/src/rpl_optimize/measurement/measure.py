@@ -21,7 +21,7 @@ from rpl_core.errors import (
     RplError,
     TimeLimitError,
 )
-from rpl_core.ingest.load import load_recording
+from rpl_core.ingest import load_recording
 from rpl_core.interfaces.collector import Collector, CollectRequest, LineSink
 from rpl_core.model.device import DeviceModel
 from rpl_core.model.metric import Origin

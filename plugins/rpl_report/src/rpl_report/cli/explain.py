@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rpl_analysis.text.figures import UNKNOWN, faster_application, number, occupancy_share, percent
+from rpl_analysis.text import UNKNOWN, faster_application, number, occupancy_share, percent
 from rpl_core.cli.command_options import completing
 from rpl_core.cli.session import session_of
 
@@ -52,7 +52,7 @@ def explain(context: click.Context, kernel: str | None, directory: Path | None, 
     rpl explain
     rpl explain vecCopy --run rpl-runs/latest
     """
-    from rpl_analysis.text.names import shown_names
+    from rpl_analysis.text import shown_names
     from rpl_report.documents import stored_document, stored_documents
 
     session = session_of(context)
@@ -74,8 +74,7 @@ def explain(context: click.Context, kernel: str | None, directory: Path | None, 
 
 def _lines(session: Session, documents: LazyDocuments, label: KernelAnalysis, shown: str) -> Iterator[str]:
     from rpl_core.cli.output import text_width
-    from rpl_core.interfaces.renderer import SectionOf
-    from rpl_core.interfaces.section import SectionRequest
+    from rpl_core.interfaces.section import SectionOf, SectionRequest
     from rpl_core.text import readable
     from rpl_report.documents import explained_sections
     from rpl_report.text import section_text
@@ -114,7 +113,7 @@ def _nothing_to_explain(directory: Path, profile: ProfileDocument | None) -> Rpl
 
 
 def _find(analysis: AnalysisDocument, name: str | None, directory: Path) -> KernelAnalysis:
-    from rpl_analysis.text.names import named_few, names_like, shown_names
+    from rpl_analysis.text import named_few, names_like, shown_names
     from rpl_core.errors import MissingError, UsageError
     from rpl_core.text import did_you_mean
 
@@ -316,4 +315,5 @@ def _figure(metric: Metric, form: Callable[[float | None], str] = number) -> str
 def _how(metric: Metric) -> Iterator[str]:
     if metric.value is not None:
         source = f"  [{metric.source}]" if metric.source else ""
-        yield from (f"{'':<14}{text}" for text in (f"= {metric.formula}{source}", metric.note) if text)
+        formula = f"= {metric.formula}{source}" if metric.formula else None
+        yield from (f"{'':<14}{text}" for text in (formula, metric.note) if text)

@@ -20,10 +20,10 @@ from rpl_report.hookspecs import EXPORTERS
 
 if TYPE_CHECKING:
     from rpl_core.cli.session import Session
-    from rpl_core.contracts.run import RunManifest
+    from rpl_core.contracts.common import RunManifest
     from rpl_core.documents import Documents
     from rpl_core.ingest.claims import Readers
-    from rpl_core.interfaces.renderer import RenderRequest
+    from rpl_core.interfaces.section import RenderRequest
     from rpl_report.interfaces import Exporter, ExportRequest
 
 
@@ -95,8 +95,8 @@ def _report_request(
     import attrs
 
     from rpl_core.errors import UsageError
-    from rpl_core.interfaces.renderer import RenderRequest, SectionOf
-    from rpl_core.run_directory.layout import is_run_directory
+    from rpl_core.interfaces.section import RenderRequest, SectionOf
+    from rpl_core.run_directory import is_run_directory
     from rpl_core.run_directory.manifest import load_manifest
 
     catalog = session.host.catalog
@@ -255,7 +255,7 @@ def _export_request(
     session: Session, paths: tuple[Path, ...], exporter: Exporter, asked: str | None
 ) -> ExportRequest:
     """``asked`` is the range to export; without, what the runs were analysed for."""
-    from rpl_core.ingest.load import load_recording
+    from rpl_core.ingest import load_recording
     from rpl_report.interfaces import ExportInput, ExportRequest
 
     catalog, name = session.host.catalog, _range(paths, asked)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import escape
 
-from rpl_analysis.text.figures import UNKNOWN, in_unit, number, one_unit, work_name
-from rpl_analysis.text.names import shorten_apart
+from rpl_analysis.text import UNKNOWN, in_unit, number, one_unit, shorten_apart, work_name
 from rpl_core.text import readable
 from rpl_core.values import frozen
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.text.figures import unit_of
+from rpl_analysis.text import unit_of
 from rpl_core.text import counted, readable
 from rpl_core.values import frozen
 from rpl_report.html import figures as q

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from rpl_analysis.options import NAMES
-from rpl_analysis.text.figures import between, one_unit
-from rpl_core.interfaces.renderer import Renderer, RenderRequest
-from rpl_core.interfaces.section import SectionRequest
+from rpl_analysis.text import between, one_unit
+from rpl_core.interfaces.section import RenderRequest, SectionRequest
 from rpl_core.text import counted, readable
 from rpl_core.values import frozen
 from rpl_report.documents import AnsweredSection, claims_of, device_names, html_sections, report_documents
@@ -156,17 +155,6 @@ def _hash(text: str) -> str:
 
 
 # The renderer ``html``: documents and timeline in, one self-contained page out.
-
-
-class HtmlRenderer(Renderer):
-    name = "html"
-    summary = "one self-contained page with roofline, timeline and what-if, for a browser"
-    suffix = ".html"
-    wants_timeline = True
-
-    def render(self, request: RenderRequest) -> str:
-
-        return page_environment().get_template("page.html.j2").render(page=page_of(request))
 
 
 @cache

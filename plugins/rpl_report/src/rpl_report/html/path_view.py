@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rpl_analysis.text.figures import between
+from rpl_analysis.text import between
 from rpl_core.text import counted, readable
 from rpl_core.values import frozen
 from rpl_report.html.figures import count, factor, share, table_time

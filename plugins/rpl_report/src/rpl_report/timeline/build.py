@@ -11,8 +11,8 @@ import numpy as np
 
 from rpl_analysis.phases import restricted
 from rpl_core.errors import BadDataError, RplError
-from rpl_core.ingest.load import load_recording
-from rpl_core.run_directory.layout import is_run_directory
+from rpl_core.ingest import load_recording
+from rpl_core.run_directory import is_run_directory
 from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_report.timeline.lanes import (

@@ -15,7 +15,7 @@ from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.interfaces.collector import PlannedPass
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
-from rpl_core.run_directory.layout import ARTIFACTS
+from rpl_core.run_directory import ARTIFACTS
 from rpl_core.text import counted
 from rpl_rocprofv3.collector.passes import (
     GROUPS_FILE,
@@ -232,7 +232,7 @@ def replay_findings(
 def kernels_of(files: Sequence[Path], dispatches: Mapping[int, object]) -> dict[int, str]:
     """Kernel names of these dispatches in results JSON; those of a damaged file are missing."""
     from rpl_rocprofv3.readers.columns import display_name
-    from rpl_rocprofv3.readers.json.records import entries, number_at, text_at
+    from rpl_rocprofv3.readers.json import entries, number_at, text_at
 
     names: dict[int, str] = {}
     for path in files:

@@ -25,9 +25,9 @@ from rpl_rocprofv3.readers.claims import (
     identify,
     looks_like_database,
 )
-from rpl_rocprofv3.readers.json.records import is_results_json
+from rpl_rocprofv3.readers.json import is_results_json
+from rpl_rocprofv3.readers.rocpd import read_part
 from rpl_rocprofv3.readers.rocpd.info import parts_of, read_processes
-from rpl_rocprofv3.readers.rocpd.trace import read_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from rpl_core.model.trace import Trace
     from rpl_rocprofv3.database import Database
-    from rpl_rocprofv3.readers.csv.trace import CsvSet
+    from rpl_rocprofv3.readers.csv import CsvSet
 
 
 # rocpd databases (schema 3), the output of rocprofv3 since ROCm 7.0. Their reader also speaks for every
@@ -168,13 +168,13 @@ class CsvReader(Reader):
         files = [path for path in files if path.name.endswith((".csv", ".csv.gz"))]
         if not files:
             return ()
-        from rpl_rocprofv3.readers.csv.trace import csv_sets
+        from rpl_rocprofv3.readers.csv import csv_sets
 
         recorded_sets = self._sets(csv_sets(files))
         return (*recorded_sets, *(self._foreign(path) for path in sorted(files) if _is_of_old_profiler(path)))
 
     def _sets(self, sets: Sequence[CsvSet]) -> Sequence[InputSet]:
-        from rpl_rocprofv3.readers.csv.trace import CSV_FORMAT, described
+        from rpl_rocprofv3.readers.csv import CSV_FORMAT, described
 
         refusals = {each: each.refusal() for each in sets}
         recorded = {each: described(each) for each in sets if refusals[each] is None}
@@ -197,14 +197,14 @@ class CsvReader(Reader):
         return InputSet(self.name, "rocprof v1/v2 CSV", (path,), refusal, _RECORD_TIMES)
 
     def parts(self, inputs: InputSet) -> tuple[InputSet, ...]:
-        from rpl_rocprofv3.readers.csv.trace import csv_sets
+        from rpl_rocprofv3.readers.csv import csv_sets
 
         return tuple(attrs.evolve(inputs, paths=each.paths()) for each in csv_sets(inputs.paths))
 
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
         if inputs.refusal:
             raise ForeignFileError(f"{inputs.paths[0]}: {inputs.refusal}", next_step=inputs.next_step)
-        from rpl_rocprofv3.readers.csv.trace import csv_sets, read_csv_set
+        from rpl_rocprofv3.readers.csv import csv_sets, read_csv_set
 
         return (merge_traces([read_csv_set(each, self.name) for each in csv_sets(inputs.paths)]),)
 
@@ -269,7 +269,7 @@ class ComputeWorkloadReader(Reader):
         if inputs.refusal:
             raise ForeignFileError(f"{inputs.paths[0]}: {inputs.refusal}", next_step=inputs.next_step)
         from rpl_rocprofv3.readers.csv.tables import csv_header
-        from rpl_rocprofv3.readers.trace.parts import with_flat_geometry
+        from rpl_rocprofv3.readers.trace import with_flat_geometry
         from rpl_rocprofv3.readers.workload import (
             BENCHMARK,
             TableForm,

@@ -22,8 +22,8 @@ from rpl_rocprofv3.readers.columns import (
     positions,
     taken,
 )
-from rpl_rocprofv3.readers.sqlite.pages import read_integers
-from rpl_rocprofv3.readers.trace.parts import TraceParts, assembled
+from rpl_rocprofv3.readers.sqlite import read_integers
+from rpl_rocprofv3.readers.trace import TraceParts, assembled
 from rpl_rocprofv3.readers.trace.tables import (
     CopyRows,
     DispatchRows,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from rpl_core.model.trace import ApiCalls, Int32Column, Int64Column, Trace, UInt64Column
     from rpl_rocprofv3.database import Database
-    from rpl_rocprofv3.readers.sqlite.pages import IntegerColumns
+    from rpl_rocprofv3.readers.sqlite import IntegerColumns
 
 #: RPD does not say on which machine it was recorded; files of one set share a clock
 #: (docs/reference/formats.md, 3).

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rpl_analysis.interfaces import Rule
     from rpl_core.interfaces.analyzer import AnalysisContext, Analyzer
     from rpl_core.interfaces.doctor import DoctorCheck
-    from rpl_core.interfaces.renderer import Renderer, RenderRequest
+    from rpl_core.interfaces.section import Renderer, RenderRequest
     from rpl_optimize.interfaces.equivalence import EquivalenceCheck, EquivalenceReport, EquivalenceRequest
     from rpl_optimize.interfaces.metric import Metric
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rpl_core.config.values import at_most, flag, positive, text
+from rpl_core.config import at_most, flag, positive, text
 from rpl_core.interfaces.options import CommandOption, OptionForm
 
 CAPTURE: CommandOption[Path | None] = CommandOption(

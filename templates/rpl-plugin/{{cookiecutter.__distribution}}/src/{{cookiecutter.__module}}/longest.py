@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import BaseModel
-from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer, KernelFigure
 from rpl_core.interfaces.document import DocumentContext, DocumentSection
-from rpl_core.interfaces.fact import KernelFigure
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
 from rpl_core.model.metric import Exactness, Metric
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from rpl_analysis.contracts.graph import UnresolvedPart
+from rpl_analysis.contracts.dag import UnresolvedPart
 from rpl_analysis.execution_graph.dependencies.graph_launches import spread_over_branches
 from rpl_analysis.execution_graph.dependencies.host_syncs import HostSyncs, no_host_syncs
 from rpl_analysis.execution_graph.dependencies.inferred_edges import inferred_edges

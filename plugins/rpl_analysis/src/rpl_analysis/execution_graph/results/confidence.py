@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import attrs
 import numpy as np
 
-from rpl_analysis.contracts.graph import EdgeCount, PathBoundsPart
+from rpl_analysis.contracts.dag import EdgeCount, PathBoundsPart
 from rpl_analysis.critical_path.graph import build_graph
 from rpl_analysis.critical_path.model import CrossEdges
 from rpl_analysis.critical_path.solve import advance, critical_path_ns

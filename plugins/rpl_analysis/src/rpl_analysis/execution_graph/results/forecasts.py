@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_analysis.contracts.graph import DominancePart, ForecastPart, GainPart, SpeedupForecastPart
+from rpl_analysis.contracts.dag import DominancePart, ForecastPart, GainPart, SpeedupForecastPart
 from rpl_analysis.critical_path.path import dominance_after
 from rpl_analysis.critical_path.weights import shrunk
 from rpl_analysis.critical_path.whatif import Scenario, what_if_by

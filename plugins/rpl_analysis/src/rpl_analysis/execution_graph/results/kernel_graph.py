@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_analysis.contracts.graph import SymbolCriticality
+from rpl_analysis.contracts.dag import SymbolCriticality
 
 if TYPE_CHECKING:
     import networkx as nx

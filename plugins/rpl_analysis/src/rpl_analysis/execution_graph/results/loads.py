@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_analysis.contracts.graph import ClockDomainPart, DevicePart, ProcessPart
+from rpl_analysis.contracts.dag import ClockDomainPart, DevicePart, ProcessPart
 from rpl_analysis.critical_path.intervals import merge_intervals
 from rpl_analysis.execution_graph.graph import number_keys
 from rpl_analysis.execution_graph.results.time_spent import find_releases, sum_idle_time
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_analysis.contracts.graph import IdlePart
+    from rpl_analysis.contracts.dag import IdlePart
     from rpl_analysis.critical_path.intervals import BusyTime
     from rpl_analysis.execution_graph.dependencies.all_edges import Dependencies
     from rpl_analysis.execution_graph.graph import WorkNodes

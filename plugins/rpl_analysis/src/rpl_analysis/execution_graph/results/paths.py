@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_analysis.contracts.graph import NearPathPart, PathSegment, PathSharePart
+from rpl_analysis.contracts.dag import NearPathPart, PathSegment, PathSharePart
 from rpl_analysis.critical_path.model import PATH_BEGIN
 from rpl_analysis.critical_path.path import trace_path
 from rpl_analysis.critical_path.symbols import sum_by

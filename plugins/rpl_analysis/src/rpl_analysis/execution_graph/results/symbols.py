@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rpl_analysis.contracts.graph import SymbolCriticality, SymbolEdgePart
+from rpl_analysis.contracts.dag import SymbolCriticality, SymbolEdgePart
 from rpl_analysis.critical_path.symbols import sum_by
 from rpl_analysis.critical_path.weights import shrunk
 from rpl_analysis.critical_path.whatif import Scenario, what_if
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rpl_analysis.contracts.graph import ForecastPart
+    from rpl_analysis.contracts.dag import ForecastPart
     from rpl_analysis.critical_path.whatif import SegmentSums
     from rpl_analysis.execution_graph.dependencies.graph_launches import LaneLinks
     from rpl_analysis.execution_graph.graph import EdgeTable

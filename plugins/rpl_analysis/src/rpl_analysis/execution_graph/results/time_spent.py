@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_analysis.contracts.graph import BreakdownPart, IdleCallPart, IdlePart
+from rpl_analysis.contracts.dag import BreakdownPart, IdleCallPart, IdlePart
 from rpl_analysis.critical_path.graph import DEFAULT_TOLERANCE_NS
 from rpl_analysis.critical_path.intervals import BusyTime
 from rpl_analysis.critical_path.segmented import carried_max, running_max

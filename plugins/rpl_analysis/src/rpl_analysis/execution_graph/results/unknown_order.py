@@ -20,7 +20,7 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_analysis.contracts.graph import UnresolvedPart
+    from rpl_analysis.contracts.dag import UnresolvedPart
     from rpl_analysis.execution_graph.dependencies.all_edges import SyncInfo
     from rpl_analysis.execution_graph.graph import WorkNodes
     from rpl_analysis.execution_graph.results.domain import Domain

@@ -15,7 +15,7 @@ from rpl_core.model.trace import NOT_RECORDED, Agent, HostRange, Kernel
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns import Geometry, display_name, distinct_rows, flat_geometry, positions
 from rpl_rocprofv3.readers.csv.tables import open_text, read_columns
-from rpl_rocprofv3.readers.trace.parts import agent_from_facts, whole_number
+from rpl_rocprofv3.readers.trace import agent_from_facts, whole_number
 from rpl_rocprofv3.readers.trace.tables import (
     CopyRows,
     CounterRows,

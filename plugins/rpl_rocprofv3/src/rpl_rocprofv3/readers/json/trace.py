@@ -13,7 +13,7 @@ from rpl_core.model.metric import ORIGIN_MARK
 from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process, TraceSource
 from rpl_core.text import masked_words
 from rpl_rocprofv3.readers.columns import display_name, plain_symbol, positions, taken
-from rpl_rocprofv3.readers.json.records import METADATA, entries, number_at, refusing_depth, text_at, value_at
+from rpl_rocprofv3.readers.json import METADATA, entries, number_at, refusing_depth, text_at, value_at
 from rpl_rocprofv3.readers.json.work import (
     JsonCalls,
     JsonCopies,
@@ -24,7 +24,7 @@ from rpl_rocprofv3.readers.json.work import (
     launches_replayed,
     replay_pass_of,
 )
-from rpl_rocprofv3.readers.trace.parts import TraceParts, agent_from_facts, assembled, origin_of, whole_number
+from rpl_rocprofv3.readers.trace import TraceParts, agent_from_facts, assembled, origin_of, whole_number
 from rpl_rocprofv3.readers.trace.tables import Findings
 
 if TYPE_CHECKING:

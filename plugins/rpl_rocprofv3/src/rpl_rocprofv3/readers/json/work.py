@@ -17,7 +17,7 @@ from rpl_rocprofv3.readers.columns import (
     positions,
     taken,
 )
-from rpl_rocprofv3.readers.json.records import INT64_LIMIT, fields, int64, number_at, text_at, value_at
+from rpl_rocprofv3.readers.json import INT64_LIMIT, fields, int64, number_at, text_at, value_at
 from rpl_rocprofv3.readers.trace.tables import (
     OF_PROCESS,
     RANGE_DOMAINS,

@@ -14,7 +14,7 @@ from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process
 from rpl_core.values import frozen
 from rpl_rocprofv3.database import Table, Tables, quoted
 from rpl_rocprofv3.readers.columns import display_name, distinct_ids, plain_symbol, positions
-from rpl_rocprofv3.readers.trace.parts import agent_from_facts, parsed_facts, whole_number
+from rpl_rocprofv3.readers.trace import agent_from_facts, parsed_facts, whole_number
 
 if TYPE_CHECKING:
     import sqlite3

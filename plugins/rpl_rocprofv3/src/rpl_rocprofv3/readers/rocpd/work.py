@@ -15,7 +15,7 @@ from rpl_core.model.trace import NOT_RECORDED, DeviceEvents, Kernel, distinct_va
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns import Geometry, distinct_ids, positions, taken
 from rpl_rocprofv3.readers.rocpd.info import info_ids, read_kernels, read_strings
-from rpl_rocprofv3.readers.sqlite.pages import read_integers, read_numbers
+from rpl_rocprofv3.readers.sqlite import read_integers, read_numbers
 from rpl_rocprofv3.readers.trace.tables import CopyRows, CounterRows, DispatchRows, direction_name
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rpl_rocprofv3.database import Database
     from rpl_rocprofv3.readers.columns import IntegerColumn
     from rpl_rocprofv3.readers.rocpd.info import Agents, Part, Processes
-    from rpl_rocprofv3.readers.sqlite.pages import IntegerColumns
+    from rpl_rocprofv3.readers.sqlite import IntegerColumns
     from rpl_rocprofv3.readers.trace.tables import Findings, OrderedDispatches
 
 _WORKGROUP = tuple(f"workgroup_size_{axis}" for axis in "xyz")

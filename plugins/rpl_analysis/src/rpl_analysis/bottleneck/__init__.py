@@ -1,1 +1,0 @@
-"""One bottleneck label per kernel, by rules that are data, with evidence and near-misses."""

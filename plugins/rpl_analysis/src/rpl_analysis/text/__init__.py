@@ -1,1 +1,0 @@
-"""Names and tables that fit a terminal, for everybody who shows kernels."""

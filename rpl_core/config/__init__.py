@@ -1,1 +1,0 @@
-"""Configuration: which settings exist, where a value came from."""

@@ -1,1 +1,0 @@
-"""Where tasks run: processes of this machine, or the workers of a Dask cluster."""
