@@ -23,8 +23,8 @@ test: check native        ## set up, lint, type-check and run the tests: under t
 test-long: $(STAMP) native ## the tests that take long: wheels, fresh environments, sessions that are struck
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m long --durations=25 native tests plugins  # the longest first
 
-mutants: $(STAMP)         ## SEED=N COUNT=100: the first run of a fresh draw of small changes of meaning (hours; LIMIT=5 for some)
-	$(BIN)/python -m pip install -q cosmic-ray coverage
+mutants: $(STAMP)         ## SEED=N COUNT=100: the first run of a fresh draw of small changes of meaning (LIMIT=5 for some)
+	$(BIN)/python -m pip install -q cosmic-ray
 	$(BIN)/python tools/mutants/run.py first $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(LIMIT),--limit $(LIMIT))
 
 check: system $(STAMP)    ## lint and types only

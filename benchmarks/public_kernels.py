@@ -7,17 +7,24 @@ Every kernel's candidates are judged by the compiler and options behind ``--``, 
 compared with the original; nothing is run. ``--kernels`` is a table of repository, commit, file and kernel
 with a line of names; the repositories lie in ``--folder`` by their last names. Without it all kernels below
 ``--folder`` count. In an option ``{repository}`` stands for the folder of the repository, ``{folder}`` for
-that of the source.
+that of the source. With ``--enough`` a kernel is done once a proposal passes that is neither an unrolling nor
+a launch bound, cheap ones first: the shares are the same, the rows per transformation count what was tried.
+A kernel in a header is compiled if ``--instances`` says of what: lines of the header's path below
+``--folder``, a tab, and what is to stand behind it (``template class Sum<float>;``).
+``--record`` keeps each kernel's outcome in a file and does not ask again for those that are in it.
 """
 
 from __future__ import annotations
 
 import argparse
 import fnmatch
+import json
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+import attrs
 
 from rpl_codeobject.comparing import LaunchAssumption
 from rpl_codeobject.kernel_code import CodeObject
@@ -25,6 +32,7 @@ from rpl_core.model.device import Architecture
 from rpl_core.values import frozen
 from rpl_gfx942.plugin import rpl_device_models
 from rpl_optimize.contracts import GuardPart
+from rpl_optimize.interfaces.declared_change import ShuffledReduction
 from rpl_optimize.interfaces.proposer import InstalledTransformation
 from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict, KernelSource
 from rpl_optimize.loop.binary_stage import LaunchLimit, guard_binary
@@ -39,6 +47,8 @@ from rpl_transforms.source_file import read_source_file
 _SUFFIXES = (".cu", ".hip", ".cpp", ".cc")
 _MOST_BYTES = 2 << 20
 _PLAIN = frozenset(("unroll", "threads-per-block", "waves-per-eu"))
+#: Those whose edits the judge has to read with all headers, and ``restrict``, which reads the host's, too.
+_DEAR = ("coarsening", "wide-elements", "restrict")
 
 
 @frozen
@@ -55,30 +65,45 @@ class Outcome:
 class Judged:
     """One source with everything that is asked of it."""
 
-    def __init__(self, path: Path, words: Sequence[str], readable: Path, architecture: Architecture) -> None:
+    def __init__(
+        self,
+        path: Path,
+        words: Sequence[str],
+        readable: Path,
+        architecture: Architecture,
+        instances: Sequence[str],
+    ) -> None:
         self.path = path.resolve()
         self.text = self.path.read_bytes()
-        front_end = FrontEnd(tuple(words), self.path, self.path, self.path.parent, readable=(readable,))
+        front_end = FrontEnd(
+            tuple(words),
+            self.path,
+            self.path,
+            self.path.parent,
+            readable=(readable,),
+            instances=tuple(instances),
+        )
         self._judge = MeaningJudge(front_end, self.text)
         self.reading = CompilerReading(front_end, self.text, self._judge.original)
         self._architecture = architecture
         self._built: CodeObject | NotCompiled | None = None
         self._compiler = BuildCompiler(self.reading, architecture.name)
 
-    def outcome(self, kernel: str, transformations: Sequence[InstalledTransformation], name: str) -> Outcome:
+    def outcome(
+        self, kernel: str, transformations: Sequence[InstalledTransformation], name: str, *, enough: bool
+    ) -> Outcome:
         """The first candidate of each transformation that passes everything, or why none does."""
         unit = self.reading.parsed()
         if isinstance(unit, str):
             return Outcome(name, kernel, (), (), unit)
         source = KernelSource(str(self.path), self.text, kernel, reading=self.reading)
-        by: dict[str, list[EditCandidate]] = defaultdict(list)
-        for offered in collect_offers(source, transformations).candidates:
-            if offered.candidate.kernel == kernel:
-                by[offered.transformation].append(offered.candidate)
         passed, refused = [], []
-        for transformation, candidates in sorted(by.items()):
+        for one in sorted(transformations, key=lambda one: _order(one.transformation.name)):
             against = []
-            for candidate in candidates:
+            transformation = one.transformation.name
+            for candidate in (offered.candidate for offered in collect_offers(source, (one,)).candidates):
+                if candidate.kernel != kernel:
+                    continue
                 refusal = self._against(candidate)
                 if refusal is None:
                     passed.append(transformation)
@@ -86,6 +111,8 @@ class Judged:
                 against.append((transformation, refusal.guard, refusal.reason))
             else:
                 refused += against
+            if enough and set(passed) - _PLAIN:
+                break
         return Outcome(name, kernel, tuple(passed), tuple(refused))
 
     def _against(self, candidate: EditCandidate) -> GuardPart | GuardVerdict | None:
@@ -114,9 +141,15 @@ class Judged:
             must_change_loop=candidate.changes_loop,
             limit=None if most is None else LaunchLimit(most, None),
             lds_growth=candidate.lds_growth,
+            exchanged=sum(isinstance(one, ShuffledReduction) for one in candidate.declares),
         )
         # Nothing ran, so there is no launch that could be compared with a promise.
         return next((part for part in parts if not part.passed and part.guard != "launch-limit"), None)
+
+
+def _order(transformation: str) -> tuple[int, bool]:
+    """Those that only ``--enough`` may leave out last, by what they cost."""
+    return (_DEAR.index(transformation) if transformation in _DEAR else -1, transformation in _PLAIN)
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
@@ -154,6 +187,17 @@ def _filled(word: str, folders: Mapping[str, str]) -> str:
     return word
 
 
+def _recorded(record: Path) -> dict[tuple[str, str], Outcome]:
+    """Outcomes by file and kernel."""
+    lines = record.read_text(encoding="utf-8").splitlines() if record.is_file() else ()
+    entries = [json.loads(line) for line in lines]
+    outcomes = [
+        Outcome(**{**one, "passed": tuple(one["passed"]), "refused": tuple(map(tuple, one["refused"]))})
+        for one in entries
+    ]
+    return {(one.file, one.kernel): one for one in outcomes}
+
+
 def _listed(kernels: Path, folder: Path) -> Iterator[tuple[Path, Path, str]]:
     """Folder of the repository, file and kernel of each line."""
     lines = kernels.read_text(encoding="utf-8").splitlines()
@@ -177,6 +221,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--folder", type=Path, required=True, help="where the sources are")
     parser.add_argument("--kernels", type=Path, help="table of the kernels; else all below --folder")
+    parser.add_argument("--instances", type=Path, help="table of what is made of the templates of headers")
+    parser.add_argument("--enough", action="store_true", help="one proposal per kernel is enough")
+    parser.add_argument("--record", type=Path, help="file of outcomes, read and continued")
     parser.add_argument("--match", default="*", help="pattern of paths below --folder")
     given = parser.parse_args(arguments[:at])
     words = arguments[at + 1 :]
@@ -189,13 +236,27 @@ def main() -> int:
     kernels = (
         _found(given.folder, given.match) if given.kernels is None else _listed(given.kernels, given.folder)
     )
+    instances: dict[str, list[str]] = {}
+    if given.instances is not None:
+        for line in given.instances.read_text(encoding="utf-8").splitlines():
+            instances.setdefault(line.partition("\t")[0], []).append(line.partition("\t")[2])
+    known = {} if given.record is None else _recorded(given.record)
     for place, path, kernel in kernels:
+        name = str(path.relative_to(given.folder))
+        if (name, kernel) in known:
+            outcomes.append(known[name, kernel])
+            continue
         if judged is None or judged.path != path.resolve():
             folders = {"{repository}": str(place), "{folder}": str(path.parent)}
             options = [_filled(word, folders) for word in words]
-            judged = Judged(path, options, given.folder.resolve(), architecture)
-        outcome = judged.outcome(kernel, transformations, str(path.relative_to(given.folder)))
+            judged = Judged(path, options, given.folder.resolve(), architecture, instances.get(name, ()))
+        outcome = judged.outcome(kernel, transformations, name, enough=given.enough)
         outcomes.append(outcome)
+        # What the compiler had no time for says nothing of the kernel: it is asked again.
+        answered = "did not end within" not in f"{outcome.unreadable} {outcome.refused}"
+        if given.record is not None and answered:
+            with given.record.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(attrs.asdict(outcome)) + "\n")
         print(
             outcome.file,
             kernel,

@@ -117,7 +117,7 @@ def capture_of(code_of, tmp_path_factory, monkeypatch, native_build, emulator):
 def asked(capture_of, code_of, tmp_path):
     """``asked(edit)``: the report on it."""
 
-    def ask(edit, limits=LIMITS, sources=None):
+    def ask(edit, limits=LIMITS, sources=None, **options):
         capture = capture_of(edit.kernel)
         codes = (
             (code_of(edit.kernel), code_of(edit.kernel, edit))
@@ -126,7 +126,8 @@ def asked(capture_of, code_of, tmp_path):
         )
         subjects = subjects_of(capture, *codes, tmp_path)
         return report(
-            compare_on_varied_inputs(capture, EmulatedReplayer(), subjects, limits, TOLERANCE), limits
+            compare_on_varied_inputs(capture, EmulatedReplayer(), subjects, limits, TOLERANCE, **options),
+            limits,
         )
 
     return ask
@@ -390,3 +391,33 @@ def test_whole_numbers_of_any_width_are_varied(element, captured):
         ):
             made = _integers(content, kind, [0, 3, -1], np.random.default_rng(1), 8, [7, -2.5])
             assert len(made) % int(element[1]) == 0
+
+
+_STEPS = "  for (int step = 128; step > 0; step /= 2) {"
+_LANES = """  for (int step = 128; step > 32; step /= 2) {
+    if (T < step) part[T] += part[T + step];
+    SYNC();
+  }
+  if (T < 64) {
+    float own = part[T];
+    for (int by = 32; by > 0; by /= 2) {
+      int other = __builtin_amdgcn_ds_bpermute((T + by) * 4, __builtin_bit_cast(int, own));
+      if (T < by) own += __builtin_bit_cast(float, other);
+    }
+    if (T < 32) part[T] = own;
+  }
+  SYNC();
+  for (int step = 0; step > 0; step /= 2) {"""
+
+
+def test_fewer_barriers_pass_where_they_are_declared_and_results_count_as_ever(asked):
+    limits = attrs.evolve(LIMITS, inputs=24)
+    edit = Edit("sums", _STEPS, _LANES)
+    undeclared = asked(edit, limits)
+    assert (undeclared.verdict, "barriers" in undeclared.evidence) == (EquivalenceVerdict.DIFFERENT, True)
+    declared = asked(edit, limits, same_barriers=False)
+    assert declared.verdict is EquivalenceVerdict.EQUAL, declared.evidence
+    assert "how waves work together could not be compared" in declared.evidence
+    for old, new in (("by = 32", "by = 16"), ("    SYNC();\n", "")):
+        wrong = asked(Edit("sums", _STEPS, _LANES.replace(old, new)), limits, same_barriers=False)
+        assert wrong.verdict is EquivalenceVerdict.DIFFERENT, new

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import attrs
 
-__all__ = ["ROOT", "Mutant", "area_of", "areas_by_lines", "draw", "mutated"]
+__all__ = ["ROOT", "Mutant", "area_of", "draw", "mutated", "now"]
 
 ROOT = Path(__file__).resolve().parents[2]
 #: The tests' own tool, and texts that a build writes: no program of a user runs them.
@@ -55,7 +55,7 @@ def draw(seed: int, count: int) -> list[Mutant]:
     rng = random.Random(seed)
     lines = _lines()
     drawn: dict[tuple[str, tuple[str, ...], int], Mutant] = {}
-    for area, quota in _quotas(areas_by_lines(), count).items():
+    for area, quota in _quotas(_areas_by_lines(), count).items():
         files = [path for path in lines if area_of(path) == area]
         wanted = len(drawn) + quota
         while len(drawn) < wanted:
@@ -78,7 +78,7 @@ def area_of(path: Path) -> str:
     return parts[1] if parts[0] == "plugins" else parts[0]
 
 
-def areas_by_lines() -> dict[str, int]:
+def _areas_by_lines() -> dict[str, int]:
     """The lines of each area, of which its share of a draw comes."""
     sizes: dict[str, int] = defaultdict(int)
     for path, lines in _lines().items():
@@ -101,8 +101,8 @@ def _quotas(sizes: dict[str, int], count: int) -> dict[str, int]:
     return dict(sorted(quotas.items()))
 
 
-def mutated(mutant: Mutant) -> str | None:
-    """The source with the change made, where its lines stand now; None if they are not there (once)."""
+def now(mutant: Mutant) -> Mutant | None:
+    """``mutant`` with the line where its text stands now; None if it is not there (once)."""
     if not (ROOT / mutant.path).exists():
         return None
     lines = (ROOT / mutant.path).read_text(encoding="utf-8").splitlines(keepends=True)
@@ -110,9 +110,13 @@ def mutated(mutant: Mutant) -> str | None:
     found = [i for i in range(len(lines)) if lines[i : i + len(before)] == before]
     if mutant.line - 1 in found:
         found = [mutant.line - 1]
-    if len(found) != 1:
-        return None
-    lines[found[0] : found[0] + len(before)] = mutant.after
+    return attrs.evolve(mutant, line=found[0] + 1) if len(found) == 1 else None
+
+
+def mutated(mutant: Mutant) -> str:
+    """The source with the change made at its line."""
+    lines = (ROOT / mutant.path).read_text(encoding="utf-8").splitlines(keepends=True)
+    lines[mutant.line - 1 : mutant.line - 1 + len(mutant.before)] = mutant.after
     return "".join(lines)
 
 

@@ -3,23 +3,21 @@
     python tools/mutants/run.py first --seed 40 --count 100   # `make mutants SEED=40`
     python tools/mutants/run.py again --seed 40               # those that survived, after tests were added
     python tools/mutants/run.py report
-    python tools/mutants/run.py map                           # which tests run what; `--limit 20` files now
 
 A seed has one first run, whose outcomes nobody changes afterwards: `runs/seed-40.json`. It goes on where it
 stopped, and is refused when it is over. What `again` finds stands beside it (`later`). Whoever adds tests
 draws by another seed to learn whether they helped. `equivalent` is written in by hand, with the reason.
 
-The changes are those of cosmic-ray's operators. Its own runner starts one command for all of them; here each
-mutant meets the tests of its distribution that run its function, the cheapest first (`map`), or where that is
-not known the files that name its module and function first, until one fails or the budget is spent. mutmut 3
-was tried too: it copies one source tree and finds tests by its own rules, which does not suit two dozen
-distributions that are installed editable.
+The changes are those of cosmic-ray's operators. Its own runner starts one command for all of them; here the
+default leg runs once with a marker in front of each statement to be changed (`covering.py`), and each mutant
+meets the tests that came by, until one fails or the budget is spent. mutmut 3 was tried too: it copies one
+source tree and finds tests by its own rules, which does not suit two dozen distributions that are installed
+editable.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import os
 import random
@@ -28,32 +26,15 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import attrs
-from covering import covering_tests, functions_of, map_tests
-from places import ROOT, Mutant, area_of, areas_by_lines, draw, mutated
+from covering import MOST_TESTS, covering_tests, map_tests
+from places import ROOT, Mutant, area_of, draw, mutated, now
 
 RUNS = Path(__file__).resolve().parent / "runs"
 SCRATCH = ROOT / "build" / "mutants"
-COVERED = SCRATCH / "covered"
-#: Folders of tests beside the own ones (``plugins/X/tests``, for the core ``tests``) that look at results.
-FURTHER = {
-    "rpl_core": ("plugins/rpl_rocprofv3/tests", "plugins/rpl_analysis/tests"),
-    "metapackage": ("tests/cli",),
-    "rpl_rocprofv3": ("tests/ingest", "tests/hostile", "tests/pipeline"),
-    "rpl_codeobject": ("plugins/rpl_optimize/tests", "plugins/rpl_emu/tests"),
-    "rpl_measure": ("plugins/rpl_compare/tests", "plugins/rpl_optimize/tests", "plugins/rpl_autotune/tests"),
-    "rpl_amdgpu": ("plugins/rpl_gfx942/tests", "plugins/rpl_analysis/tests"),
-    "rpl_analysis": ("plugins/rpl_report/tests",),
-    "rpl_optimize": ("plugins/rpl_transforms/tests", "plugins/rpl_llm_unroll/tests"),
-    "rpl_transforms": ("plugins/rpl_llm_unroll/tests", "plugins/rpl_optimize/tests"),
-    "rpl_vmreplay": ("plugins/rpl_emu/tests",),
-}
-_DEVICES = ("rpl_gfx942", "rpl_gfx950", "rpl_gfx90a", "rpl_gfx1100", "rpl_gfx1030")
-FURTHER |= dict.fromkeys(_DEVICES, ("plugins/rpl_amdgpu/tests", "plugins/rpl_analysis/tests"))
 #: These look at texts, packages and shapes; no figure is theirs.
 LEFT_OUT = ("tests/docs", "tests/house", "tests/packaging", "tests/fuzz")
 #: But for those that hold declarations against tables: options with their defaults and bounds, fields of what
@@ -69,19 +50,15 @@ CAUGHT, SURVIVED, UNTESTED, DOUBTFUL = "caught", "survived", "no test", "doubtfu
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("step", choices=("first", "again", "report", "map"))
+    parser.add_argument("step", choices=("first", "again", "report"))
     parser.add_argument("--seed", type=int, help="of the draw")
     parser.add_argument("--count", type=int, default=100, help="mutants to draw (default 100)")
-    parser.add_argument(
-        "--limit", type=int, default=10**6, help="mutants, or files to map, now (default: all)"
-    )
-    parser.add_argument("--workers", type=int, default=2, help="mutants tried at a time (default 2)")
+    parser.add_argument("--limit", type=int, default=10**6, help="mutants to try now (default: all)")
+    parser.add_argument("--workers", type=int, default=2, help="tests or mutants at a time (default 2)")
     parser.add_argument("--budget", type=float, default=BUDGET_S, help="processor seconds of tests for each")
     options = parser.parse_args()
     if options.step == "report":
         return _report(sorted(RUNS.glob("seed-*.json")))
-    if options.step == "map":
-        return _map(options.limit)
     if options.seed is None:
         parser.error("--seed N says which draw; one that had its first run is no fresh one")
     path = RUNS / f"seed-{options.seed}.json"
@@ -115,66 +92,23 @@ def _mutant(row: dict[str, Any]) -> Mutant:
     return Mutant(row["path"], row["line"], row["operator"], tuple(row["before"]), tuple(row["after"]))
 
 
-# Which test files a mutant meets, the likeliest first.
+# Which tests a mutant meets.
 
 
-def _map(limit: int) -> int:
-    import trial
-
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    os.chdir(ROOT)
-    trial.imported_before_forks()
-    # Those of the areas of which a draw holds most come first, for a map that is stopped.
-    sizes = areas_by_lines()
-    folders = tuple(_own_tests(area) for area in sorted(sizes, key=lambda area: -sizes[area]))
-    for _, (file, well) in zip(range(limit), map_tests(_test_files(folders), COVERED), strict=False):
-        print(f"{'mapped' if well else 'not mapped, it fails'}: {file}", flush=True)
-    return 0
+def _test_files() -> list[str]:
+    folders = (ROOT / "tests", ROOT / "native", *sorted(ROOT.glob("plugins/*/tests")))
+    found = [
+        path.relative_to(ROOT).as_posix() for folder in folders for path in sorted(folder.rglob("test_*.py"))
+    ]
+    return [path for path in found if not path.startswith(LEFT_OUT)]
 
 
-@cache
-def _test_files(folders: tuple[str, ...]) -> tuple[str, ...]:
-    found = (path for folder in folders for path in sorted((ROOT / folder).rglob("test_*.py")))
-    names = (path.relative_to(ROOT).as_posix() for path in found)
-    return tuple(dict.fromkeys(name for name in names if not name.startswith(LEFT_OUT)))
-
-
-@cache
-def _text(path: str) -> str:
-    return (ROOT / path).read_text(encoding="utf-8")
-
-
-def _own_tests(area: str) -> str:
+def _own_tests(path: str) -> str:
+    area = area_of(Path(path))
     return "tests" if area == "rpl_core" else f"plugins/{area}/tests"
 
 
-def tests_for(mutant: Mutant) -> list[str]:
-    """The files of its folders by what of the mutant's names they hold, then by the words of their paths."""
-    area = area_of(Path(mutant.path))
-    module = Path(mutant.path)
-    names = {module.stem, *_around(mutant)} - {"", "__init__"}
-    words = set(re.split(r"[/_.]", mutant.path)) - {"rpl", "src", "plugins", "py"}
-
-    def likely(test: str) -> tuple[int, int]:
-        held = sum(re.search(rf"\b{name}\b", _text(test)) is not None for name in names)
-        return -held, -len(words & set(re.split(r"[/_.]", test)))
-
-    files = _test_files((_own_tests(area), *FURTHER.get(area, ())))
-    return sorted(files, key=lambda test: (*likely(test), test))
-
-
-def _in_order(mutant: Mutant) -> list[str]:
-    """All tests that it meets."""
-    covering = covering_tests(mutant, tests_for(mutant), COVERED)
-    declares = mutant.line not in functions_of(mutant.path, _text(mutant.path))
-    return [*DECLARATIONS, *covering] if declares else [*covering, *DECLARATIONS]
-
-
-def _around(mutant: Mutant) -> set[str]:
-    """Names of the functions and classes that hold the line."""
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    nodes = ast.walk(ast.parse(_text(mutant.path)))
-    return {n.name for n in nodes if isinstance(n, kinds) and n.lineno <= mutant.line <= (n.end_lineno or 0)}
+# Trying them.
 
 
 # Trying them.
@@ -195,22 +129,28 @@ def _try_all(path: Path, options: argparse.Namespace) -> None:
     SCRATCH.mkdir(parents=True, exist_ok=True)
     content = json.loads(path.read_text(encoding="utf-8"))
     key = "outcome" if options.step == "first" else "later"
+    mutants = [now(_mutant(row)) for row in content["mutants"]]
+    kept = SCRATCH / f"seed-{content['seed']}"
+    map_tests(mutants, _test_files(), ROOT, kept, options.workers)
     # Those that had no first run wait for it, whatever comes later.
     due = (None,) if options.step == "first" else (SURVIVED, UNTESTED, DOUBTFUL)
-    waiting = [row for row in content["mutants"] if not row.get(key) and row["outcome"] in due]
+    waiting = [i for i, row in enumerate(content["mutants"]) if not row.get(key) and row["outcome"] in due]
     # At random, so that those of a run that is stopped are a sample of the list.
     waiting = random.Random(content["seed"]).sample(waiting, len(waiting))[: options.limit]
     trial.imported_before_forks()
     running: dict[int, _Trial] = {}
     while waiting or running:
         while waiting and len(running) < options.workers:
-            row = waiting.pop(0)
-            source = mutated(_mutant(row))
-            if source is None:
+            number = waiting.pop(0)
+            row, mutant = content["mutants"][number], mutants[number]
+            if mutant is None:
                 row[key] = "gone"
                 continue
-            log = SCRATCH / f"seed_{content['seed']}_{content['mutants'].index(row)}.log"
-            child = trial.start(ROOT / row["path"], source, _in_order(_mutant(row)), options.budget, log)
+            tests = covering_tests(number, _own_tests(mutant.path), ROOT, kept)
+            row["covering"] = len(tests)
+            log = kept / f"{number}.log"
+            met = [*tests[:MOST_TESTS], *DECLARATIONS]
+            child = trial.start(ROOT / mutant.path, mutated(mutant), met, options.budget, log)
             running[child] = _Trial(row, log, time.monotonic())
         if running:
             _one_ended(running, key)

@@ -245,6 +245,22 @@ def test_what_work_items_do_together_is_refused_by_the_judge(rpl_require, tmp_pa
         assert not one.allowed or "cooperation" in refused
 
 
+def test_what_a_header_declares_is_looked_into(rpl_require, tmp_path):
+    """What stands in the file is read alone first, and says nothing of these."""
+    (tmp_path / "more.h").write_text(
+        "#pragma once\n__device__ float sum_of_header;\n"
+        "__device__ inline float own_of_header(const float* p) { return p[blockIdx.x]; }\n"
+        "__device__ inline float half_of_header(float a) { return a / 2; }\n"
+    )
+    values = {"half_of_header(in[i])": True, "own_of_header(in)": False, "sum_of_header++": False}
+    values["sum_of_header"] = True
+    text = _text({value: f"{_I} if (i < n) out[i] = {value};" for value in values})
+    text = text.replace(_HELPERS, f'#include "more.h"\n{_HELPERS}')
+    reading = _read(rpl_require, tmp_path, text)
+    found = [not isinstance(reading.block_work(f"k{number}"), str) for number in range(len(values))]
+    assert found == list(values.values())
+
+
 @pytest.mark.parametrize(
     ("transformation", "name"),
     [(WideElements(), "rpl_k"), (Coarsening(), "rpl_block")],

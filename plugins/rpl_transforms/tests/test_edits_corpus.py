@@ -51,6 +51,9 @@ class ProvesAnything(SourceReading):
     def element_work(self, kernel):
         return "unasked"
 
+    def tree_reductions(self, kernel):
+        return "unasked"
+
     def separate_pointers(self, kernel):
         return "unasked"
 

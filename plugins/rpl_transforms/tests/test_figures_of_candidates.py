@@ -30,6 +30,7 @@ MENDS = {
     "vector_load": {"memory_bandwidth_bound", "latency_bound"},
     "streaming": {"memory_bandwidth_bound", "latency_bound"},
     "coarsening": {"latency_bound"},
+    "shuffle": {"latency_bound", "under_occupied"},
 }
 NAMES = ("k", "k.kd", "void k<float>(int)", "_Z1kPf", "kk", "other", "_Z2kkPf")
 OF_K = NAMES[:4]

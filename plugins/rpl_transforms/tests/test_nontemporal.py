@@ -14,6 +14,7 @@ from rpl_optimize.source_meaning.judge import MeaningJudge
 from rpl_optimize.source_meaning.reading import CompilerReading
 from rpl_optimize.transform import apply_edits
 from rpl_testkit.contracts import assert_transformation
+from rpl_transforms.coarsening import Coarsening, WideElements
 from rpl_transforms.nontemporal import NontemporalStores
 
 pytestmark = pytest.mark.clang
@@ -109,6 +110,52 @@ def test_harmless_twins_are_offered_pass_the_judge_and_keep_their_results(rpl_re
     assert edited.count("__builtin_nontemporal_store") == len(edits) >= len(_HARMLESS)
     compiler = rpl_require("clang++-22")
     assert _results(compiler, edited, tmp_path) == _results(compiler, text, tmp_path)
+
+
+def test_static_members_of_classes_are_kernels_too(rpl_require, tmp_path):
+    text = (
+        "#include <hip/hip_runtime.h>\n"
+        "template <typename T> struct Sums {\n"
+        "  T kept;\n"
+        "  __global__ static void halve(T* out, const T* in, int n) { if (n > 3) out[n] = in[n] / 2; }\n"
+        "  __global__ static void keep(T* out, const T* in) { out[0] = in[0]; out[1] = out[0]; }\n"
+        "};\n"
+        "template struct Sums<float>;\n"
+        "template struct Sums<unsigned>;\n"
+    )
+    reading = _read(rpl_require, tmp_path, text)
+    source = KernelSource("sums.hpp", text.encode(), reading=reading)
+    halve, keep = NontemporalStores().propose(source)
+    assert (halve.allowed, keep.allowed) == (True, False)
+    meaning = MeaningJudge(reading.front_end, text.encode()).judge(
+        apply_edits(text.encode(), halve.edits), halve.declares
+    )
+    assert meaning.passed, [verdict for verdict in meaning.verdicts if not verdict.passed]
+    assert meaning.mangled == ("_ZN4SumsIfE5halveEPfPKfi", "_ZN4SumsIjE5halveEPjPKji")
+
+
+def test_elements_may_have_names_that_a_typedef_gave_them(rpl_require, tmp_path):
+    """A name may also hide what the builtin or an assignment would do otherwise."""
+    names = {"plain": "unsigned long", "own": "word", "hidden": "noticed", "pair": "Pair", "truth": "bool"}
+    body = "{ int i = blockIdx.x * blockDim.x + threadIdx.x; p[i] = v; }"
+    kernels = "".join(f"__global__ void {k}({v}* p, {v} v) {body}\n" for k, v in names.items())
+    text = (
+        "#include <hip/hip_runtime.h>\n"
+        "typedef unsigned long word;\nusing noticed = volatile int;\nstruct Pair { int a, b; };\n" + kernels
+    )
+    reading = _read(rpl_require, tmp_path, text)
+    offered = _offered(text, reading)
+    assert {kernel for kernel, one in offered.items() if one.allowed} == {"plain", "own"}
+    source = KernelSource("kernels.hip", text.encode(), reading=reading)
+    assert {one.kernel for one in WideElements().propose(source) if one.allowed} == {"plain", "own"}
+    judge = MeaningJudge(reading.front_end, text.encode())
+    meaning = judge.judge(apply_edits(text.encode(), offered["own"].edits), offered["own"].declares)
+    assert meaning.passed, [verdict for verdict in meaning.verdicts if not verdict.passed]
+
+
+def test_headers_are_asked_only_where_no_other_instance_can_matter():
+    assert {".h", ".hpp", ".cuh"} <= set(NontemporalStores.suffixes)
+    assert not set(NontemporalStores.suffixes[5:]) & set(Coarsening.suffixes)
 
 
 def test_a_macro_of_the_builtins_name_refuses(rpl_require, tmp_path):

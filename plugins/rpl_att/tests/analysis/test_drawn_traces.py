@@ -95,6 +95,25 @@ def test_waves_in_flight_also_those_from_before_the_trace(trace_folder, seed: in
     assert busiest_target(found) == (None if target is None else (4, target))
 
 
+@pytest.mark.parametrize("quiet", range(8))
+def test_engines_without_waves_hide_nothing(trace_folder, quiet: int) -> None:
+    """Each of three shader engines with waves or without."""
+    waves = {str(3 * n): [] if quiet >> n & 1 else [_Wave((n, 0, 0), 8, 80 + 8 * n)] for n in range(3)}
+    listed = {name: _events(own, 0, 10**9) for name, own in waves.items()}
+    trace_folder.file("occupancy.json", {**listed, "dispatches": {"5": "kernel"}})
+    found = read_occupancy(TraceFolder.at(trace_folder.path))
+    with_waves = [int(name) for name, own in waves.items() if own]
+    if found is None:
+        assert not with_waves
+        return
+    parts = occupancy(found)
+    assert [(part.shader_engine, part.cu) for part in parts if part.simd is None] == [
+        place for name in with_waves for place in ((name, None), (name, name // 3))
+    ]
+    assert [part.last_clock for part in parts if part.cu is None] == [80 + 8 * (n // 3) for n in with_waves]
+    assert busiest_target(found) == ((with_waves[0], with_waves[0] // 3) if with_waves else None)
+
+
 def test_a_long_curve_keeps_the_highest_value_of_each_stretch() -> None:
     rng = random.Random(1)
     for count in (SHOWN_POINTS, SHOWN_POINTS + 1, 3 * SHOWN_POINTS, 1_733):

@@ -54,6 +54,9 @@ _ACCESSES = {
     _LOAD: re.compile(r"ds_(?:read|load)_?\w*"),
     _STORE: re.compile(r"ds_(?:write|store)_?\w*"),
 }
+_EXCHANGE = re.compile(r"ds_b?permute\w*|ds_swizzle\w*|v_\w+_dpp\w*|v_permlane\w*")
+#: Steps of a reduction within a wave: by way of LDS each has a barrier, from lane to lane all have one.
+_STEPS = 6
 _BRANCH = re.compile(r"s_c?branch\w*|s_call_b64|s_subvector_loop\w*")
 #: Where the code goes on is not in the instruction.
 _SOMEWHERE = frozenset(("s_setpc_b64", "s_cbranch_join", "s_cbranch_g_fork", "s_cbranch_i_fork", "s_rfe_b64"))
@@ -99,12 +102,18 @@ def cooperation_of(code: Sequence[Instruction]) -> Cooperation:
 
 
 def cooperation_changes(
-    before: Cooperation, after: Cooperation, *, one_wave: bool = False, unrolled: bool = False
+    before: Cooperation,
+    after: Cooperation,
+    *,
+    one_wave: bool = False,
+    unrolled: bool = False,
+    exchanged: int = 0,
 ) -> tuple[str, ...]:
     """What the candidate's code does otherwise, in words; see the module.
 
     ``one_wave``: no workgroup of the candidate has more than one wave. ``unrolled``: the edit changes loops
-    by hints alone, so their bodies may stand in the code more or less often.
+    by hints alone, so their bodies may stand in the code more or less often. ``exchanged``: the edit hands
+    the last steps of so many reductions from lane to lane, which need no barriers then.
     """
     ignored = {_BARRIER} if one_wave else set()
     different = sorted((before.kinds ^ after.kinds) - ignored)
@@ -127,16 +136,25 @@ def cooperation_changes(
     for first, second in sorted(gained if _BARRIER in before.kinds and before.touches_lds else ()):
         found.append(f"a {second} comes behind a {first} without a barrier between, which it never did")
     if not unrolled:
-        found += _shrunk(before, after)
+        found += _shrunk(before, after, (_STEPS - 1) * exchanged)
     return tuple(found)
 
 
-def _shrunk(before: Cooperation, after: Cooperation) -> Iterator[str]:
+def lane_exchanges(code: Iterable[Instruction]) -> int:
+    """How many instructions hand a value from one lane to another."""
+    return sum(_EXCHANGE.fullmatch(instruction.mnemonic) is not None for instruction in code)
+
+
+def _shrunk(before: Cooperation, after: Cooperation, fewer: int) -> Iterator[str]:
     loops = (before.per_loop, after.per_loop)
     if None not in loops and (after.per_loop or 0) < (before.per_loop or 0):
         yield f"the fewest barriers of a loop's iteration fell from {loops[0]} to {loops[1]}"
     alike = (before.per_loop is None) is (after.per_loop is None)
-    if alike and None not in (before.fewest, after.fewest) and (after.fewest or 0) < (before.fewest or 0):
+    if (
+        alike
+        and None not in (before.fewest, after.fewest)
+        and (after.fewest or 0) < (before.fewest or 0) - fewer
+    ):
         yield f"the fewest barriers on a path fell from {before.fewest} to {after.fewest}"
 
 

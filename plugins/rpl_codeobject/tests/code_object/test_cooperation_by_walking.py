@@ -14,7 +14,13 @@ import networkx as nx
 import pytest
 
 from rpl_codeobject.comparing import position_free
-from rpl_codeobject.cooperation import Cooperation, cooperation_changes, cooperation_kinds, cooperation_of
+from rpl_codeobject.cooperation import (
+    Cooperation,
+    cooperation_changes,
+    cooperation_kinds,
+    cooperation_of,
+    lane_exchanges,
+)
 from rpl_codeobject.disassembly import Instruction
 
 BARRIER, LOAD, STORE = "barrier", "load of LDS", "store to LDS"
@@ -235,6 +241,26 @@ def test_changes_of_cooperation_are_those_that_the_rules_name():
         told |= {one.split(" fell")[0] for one in expected}
     assert {"kinds", "passes no barrier", "no barrier follows", "iteration", "path"} <= told
     assert f"a {LOAD} comes behind a {STORE} without" in told
+
+
+def test_barriers_of_steps_from_lane_to_lane_may_go_and_no_others():
+    """Six steps had a barrier each and have one together: of so many reductions at most five each."""
+
+    def straight(words):
+        return [Instruction(4 * at, word, "") for at, word in enumerate([*words, "s_endpgm"])]
+
+    for left in range(2, 10):
+        for reductions in range(3):
+            before, after = (cooperation_of(straight(["s_barrier"] * count)) for count in (9, left))
+            found = cooperation_changes(before, after, exchanged=reductions)
+            fell = [f"the fewest barriers on a path fell from 9 to {left}"]
+            assert list(found) == (fell if left < 9 - 5 * reductions else [])
+    few = cooperation_of(straight(["ds_write_b32", "ds_read_b32"]))
+    lost = cooperation_changes(cooperation_of(straight(["ds_write_b32", "s_barrier"])), few, exchanged=9)
+    assert any("came or went" in one for one in lost), "what else is judged is judged as ever"
+    handed = ["ds_bpermute_b32", "v_add_f32_dpp", "ds_swizzle_b32", "v_permlane32_swap_b32", "v_mov_b32_dpp"]
+    others = ["ds_read_b32", "v_add_f32_e32", "v_readfirstlane_b32", "v_dot2_f32_f16", "ds_append"]
+    assert lane_exchanges(straight(handed + others)) == len(handed)
 
 
 def test_distances_to_data_are_left_out_of_the_two_additions_behind_the_counter():

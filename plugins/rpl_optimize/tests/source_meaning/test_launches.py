@@ -15,6 +15,7 @@ const dim3 of_file(block_size, 2);
 int changing = 64;
 struct Shape {{ static constexpr int width = 8; }};
 __global__ void kernel(float* p) {{ p[threadIdx.x] = 1; }}
+template <class T, class U> T rounded(const T& whole, const U& part) {{ return (whole + part - 1) / part; }}
 template <unsigned N> __global__ void many(float* p) {{ p[threadIdx.x] = N; }}
 template <int N> void run(float* p) {{ kernel<<<1, 2 * N>>>(p); }}
 void helper(float* p, int n, dim3 given) {{ (void)p; (void)n; (void)given; {helper} }}
@@ -52,6 +53,17 @@ def _launches(front_end: FrontEnd, body: str, helper: str = "", kernel: str = "k
         ("kernel<<<1, (unsigned)argc % 65>>>(p);", (64, 1, 1)),
         ("run<32>(p);", (64, 1, 1)),
         ("hipLaunchKernelGGL(kernel, dim3(1), dim3(block_size), 0, 0, p);", (16, 1, 1)),
+        ("constexpr int n = 64; kernel<<<rounded(argc, n), n>>>(p);", (64, 1, 1)),
+        (
+            "const unsigned n = 64; const void* q = &n; (void)q; kernel<<<1, dim3(n, n / 32)>>>(p);",
+            (64, 2, 1),
+        ),
+        ("int n = 64; kernel<<<rounded(argc, n), n>>>(p);", (0, 0, 0)),  # a cast may take its const away
+        ("const int n = argc; kernel<<<rounded(argc, n), n>>>(p);", (0, 0, 0)),
+        ("const int& n = changing; kernel<<<rounded(argc, n), n>>>(p);", (0, 0, 0)),
+        ("static const int n = argc; kernel<<<rounded(argc, n), n>>>(p);", (0, 0, 0)),
+        ("const volatile int n = 64; kernel<<<rounded(argc, 2), n>>>(p);", (0, 0, 0)),
+        ("const int n[] = {64}; kernel<<<rounded(argc, n[0]), n[0]>>>(p);", (0, 0, 0)),
         ("kernel<<<1, changing>>>(p);", (0, 0, 0)),
         ("kernel<<<1, argc>>>(p);", (0, 0, 0)),
         ("dim3 block(8); block.x = argc; kernel<<<1, block>>>(p);", (0, 0, 0)),
@@ -82,6 +94,52 @@ def test_a_parameter_is_not_settled_and_every_instance_counts(front_end: FrontEn
 )
 def test_a_kernel_that_is_used_otherwise_has_no_known_launches(front_end: FrontEnd, other: str):
     assert "other ways" in str(_launches(front_end, f"kernel<<<1, 8>>>(p); {other}"))
+
+
+_LAUNCHER = """#pragma once
+#undef hipLaunchKernelGGL
+template <class... A, class F = void (*)(A...)>
+inline void hipLaunchKernelGGL(F kernel, const dim3& grid, const dim3& block, unsigned lds, void*, A... all) {
+  kernel<<<grid, block, lds>>>(all...);
+}
+struct Own {
+  static void hipLaunchKernel(const void*, dim3, dim3, void**, size_t, void*) {}
+};
+namespace own {
+template <class F> void hipExtLaunchKernelGGL(F kernel, const dim3& block, const dim3& grid) {
+  kernel<<<grid, block>>>(nullptr);
+}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "known"),
+    [
+        ("hipLaunchKernel((const void*)kernel, dim3(2), dim3(32, 2), nullptr, 0, 0);", [(32, 2, 1)]),
+        ("hipLaunchKernel(reinterpret_cast<void*>(&kernel), 2, 64, 0, 0, 0);", [(64, 1, 1)]),
+        ("hipLaunchKernelGGL(kernel, dim3(9), dim3(block_size), 0, 0, p);", [(16, 1, 1)]),
+        (
+            "hipLaunchKernelGGL(kernel, dim3(9), dim3(argc), 0, 0, p); kernel<<<1, 8>>>(p);",
+            [(0,) * 3, (8, 1, 1)],
+        ),
+        ("Own::hipLaunchKernel((const void*)kernel, dim3(2), dim3(32), 0, 0, 0);", None),
+        ("own::hipExtLaunchKernelGGL(kernel, dim3(512), dim3(2));", None),
+        ("hipLaunchKernel(argc > 1 ? (const void*)kernel : nullptr, dim3(2), dim3(32), 0, 0, 0);", None),
+        ("hipLaunchKernel((const void*)kernel, 2, 32, 0, 0, 0); auto f = &kernel; (void)f;", None),
+    ],
+)
+def test_functions_of_hip_launch_what_they_are_given_first(front_end: FrontEnd, body: str, known):
+    (front_end.source.parent / "launcher.h").write_text(_LAUNCHER)
+    text = _PROGRAM.replace("runtime.h>", 'runtime.h>\n#include "launcher.h"', 1)
+    text = text.format(body=body, helper="").encode()
+    front_end.source.write_bytes(text)
+    found = CompilerReading(front_end, text).launches("kernel")
+    if known is None:
+        assert "other ways" in str(found)
+    else:
+        assert not isinstance(found, str), found
+        assert sorted({one.block or (0, 0, 0) for one in found}) == known
 
 
 def test_without_a_compiler_no_launch_is_known():

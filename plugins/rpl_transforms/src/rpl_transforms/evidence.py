@@ -30,6 +30,7 @@ BANK_CONFLICT_RULE = Rule(
 _MEMORY = frozenset(("memory_bandwidth_bound", "latency_bound"))
 _FEW_WAVES = frozenset(("latency_bound", "under_occupied", "memory_bandwidth_bound"))
 _FEW_INSTRUCTIONS = frozenset(("latency_bound",))
+_BARRIERS = frozenset(("latency_bound", "under_occupied"))
 
 
 @frozen
@@ -96,6 +97,12 @@ def streaming_evidence(facts: KernelFacts) -> Evidence:
 def coarsening_evidence(facts: KernelFacts) -> Evidence:
     """Arguments and indices come once for several blocks, which helps a kernel that waits for them."""
     part = None if facts.bottleneck is None else float(facts.bottleneck in _FEW_INSTRUCTIONS)
+    return _evidence(facts, part, "bottleneck")
+
+
+def shuffle_evidence(facts: KernelFacts) -> Evidence:
+    """Fewer barriers help a kernel that waits, or has too few waves to do something else meanwhile."""
+    part = None if facts.bottleneck is None else float(facts.bottleneck in _BARRIERS)
     return _evidence(facts, part, "bottleneck")
 
 

@@ -14,7 +14,7 @@ from rpl_optimize.interfaces.transformation import (
     KernelSource,
 )
 from rpl_transforms.evidence import KernelFacts, streaming_evidence
-from rpl_transforms.promises import KernelTransformation
+from rpl_transforms.promises import HEADERS, KernelTransformation
 from rpl_transforms.source_file import KernelNode, SourceFile
 from rpl_transforms.vector_loads import names_free
 
@@ -22,8 +22,12 @@ _BUILTIN = "__builtin_nontemporal_store"
 
 
 class NontemporalStores(KernelTransformation):
-    """All of a kernel's stores to parameters that it only stores to. A hint: the value stored is the same."""
+    """All of a kernel's stores to parameters that it only stores to. A hint: the value stored is the same.
 
+    So it is for whoever includes a header, whatever that makes of its templates.
+    """
+
+    suffixes = (*KernelTransformation.suffixes, *HEADERS)
     name = "nontemporal-stores"
     summary = "Store results that the kernel does not read again past the caches."
 

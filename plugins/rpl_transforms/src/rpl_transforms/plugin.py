@@ -26,6 +26,7 @@ def rpl_transformations(config: Mapping[str, Any]) -> tuple[Transformation, ...]
     from rpl_transforms.nontemporal import NontemporalStores
     from rpl_transforms.promises import Restrict, ThreadsPerBlock, WavesPerUnit
     from rpl_transforms.resource_screen import ScreenOfSource
+    from rpl_transforms.shuffles import ShuffledReductions
     from rpl_transforms.unroll import Unroll
     from rpl_transforms.vector_loads import VectorLoads
 
@@ -40,6 +41,7 @@ def rpl_transformations(config: Mapping[str, Any]) -> tuple[Transformation, ...]
         NontemporalStores(),
         WideElements(),
         Coarsening(),
+        ShuffledReductions(),
     )
 
 

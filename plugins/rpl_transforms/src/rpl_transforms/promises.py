@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 # What all transformations that work kernel by kernel share.
 
 
+#: Files that others include. What is proven of every instance of a template is not proven of theirs.
+HEADERS = (".h", ".hh", ".hpp", ".hxx", ".cuh")
+
+
 class KernelTransformation(Transformation):
     """Proposes kernel by kernel."""
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _WRAPPERS = frozenset({"template_declaration", "linkage_specification"})
+_SPELLED = frozenset({"identifier", "field_identifier"})
 
 
 @frozen(eq=False)
@@ -53,13 +54,16 @@ class KernelNode:
 
     @property
     def plain_name(self) -> Node | None:
-        """Where its name stands, if it is spelled out as ``__global__ ... name(...)`` without an error."""
+        """Where its name stands, if it is spelled out as ``__global__ ... name(...)`` without an error.
+
+        A static member function of a class counts, too.
+        """
         declarator = _function_declarator(self.function)
         name = None if declarator is None else declarator.child_by_field_name("declarator")
         spelled = any(child.type == "__global__" for child in self.function.children)
         return (
             name
-            if spelled and name is not None and name.type == "identifier" and not self.function.has_error
+            if spelled and name is not None and name.type in _SPELLED and not self.function.has_error
             else None
         )
 

@@ -23,6 +23,7 @@ from rpl_optimize.interfaces.transformation import (
 from rpl_transforms.controls import controls_of
 from rpl_transforms.evidence import hot_lines
 from rpl_transforms.loops import Policy, SourceLoop, accepted_hint, find_loops
+from rpl_transforms.promises import HEADERS, KernelTransformation
 from rpl_transforms.resource_screen import ScreenOfSource
 from rpl_transforms.source_file import SourceFile, read_source_file
 
@@ -159,7 +160,7 @@ class Unroll(Transformation):
 
     name = "unroll"
     summary = "Have the compiler unroll one innermost loop of a kernel by 2 to 8."
-    suffixes = (".cu", ".hip", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".cuh")
+    suffixes = (*KernelTransformation.suffixes, *HEADERS)
 
     def __init__(self, screens: ScreenOfSource | None = None) -> None:
         self._screens = screens or ScreenOfSource()

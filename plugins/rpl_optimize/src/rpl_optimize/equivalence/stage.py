@@ -41,7 +41,7 @@ class EquivalenceSubject:
 
     ``source`` is the text that ``baseline`` was built from, with the name of the changed kernel;
     ``command`` is the user's whole command line, ``original`` the source whose host code all builds have;
-    ``None``: that of ``source``. ``same_launches`` as in ``EquivalenceRequest``.
+    ``None``: that of ``source``. ``same_launches`` and ``same_barriers`` as in ``EquivalenceRequest``.
     """
 
     source: KernelSource
@@ -50,6 +50,7 @@ class EquivalenceSubject:
     command: tuple[str, ...]
     original: bytes | None = None
     same_launches: bool = True
+    same_barriers: bool = True
 
 
 ControlName = Literal["empty", "broken"]
@@ -288,6 +289,7 @@ class EquivalenceStage:
             baseline_program=subject.baseline.binary.absolute(),
             candidate_program=build.binary.absolute(),
             same_launches=subject.same_launches or build is not subject.candidate,
+            same_barriers=subject.same_barriers or build is not subject.candidate,
         )
 
     def _command(self, build: BuiltProgram) -> tuple[str, ...]:

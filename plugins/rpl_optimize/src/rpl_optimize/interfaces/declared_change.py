@@ -18,6 +18,7 @@ __all__ = [
     "LoopHints",
     "ResizedArray",
     "RestrictedParameter",
+    "ShuffledReduction",
     "StreamedStores",
     "TunedConstants",
 ]
@@ -56,6 +57,18 @@ class StreamedStores(DeclaredChange):
     """``count`` assignments to elements become ``__builtin_nontemporal_store`` of the same value."""
 
     count: int
+
+
+@frozen
+class ShuffledReduction(DeclaredChange):
+    """The last steps of the reduction whose ``for`` begins at byte ``begin`` go from lane to lane.
+
+    The judge proves the loop itself and knows the only text that may take its place
+    (``SourceReading.tree_reductions``). On the ways through the machine code fewer barriers may stand then,
+    by those of the steps, if values are handed from lane to lane in their place.
+    """
+
+    begin: int
 
 
 @frozen

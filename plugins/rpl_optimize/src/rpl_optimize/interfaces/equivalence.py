@@ -46,7 +46,8 @@ class EquivalenceRequest:
     again when it is asked about the next candidate. ``baseline_command`` and ``candidate_command`` are
     ``command`` with the built program in its place; ``working_directory`` is the user's, ``None`` for rpl's.
     ``same_launches``: the candidate launches its kernels as the baseline does. A check that runs recorded
-    launches has nothing to compare where it does not.
+    launches has nothing to compare where it does not. ``same_barriers``: its waves wait for each other as
+    those of the baseline; where the edit declares that they do not, results and races still count.
     """
 
     baseline_directory: Path
@@ -59,6 +60,7 @@ class EquivalenceRequest:
     candidate_program: Path | None = None
     working_directory: Path | None = None
     same_launches: bool = True
+    same_barriers: bool = True
 
 
 @frozen

@@ -28,6 +28,7 @@ __all__ = [
     "SourceReading",
     "Span",
     "Store",
+    "TreeReduction",
 ]
 
 
@@ -106,6 +107,20 @@ class ElementWork:
 
 
 @frozen
+class TreeReduction:
+    """A ``for`` that begins at byte ``begin``, in which a block reduces a shared array by halves.
+
+    ``edits`` are begin, end and new text of what hands the last steps from lane to lane: the same operations
+    on the same pairs in the same order.
+    """
+
+    begin: int
+    line: int
+    array: str
+    edits: tuple[tuple[int, int, bytes], ...]
+
+
+@frozen
 class Constant:
     """An integer with a name: ``#define NAME 16``, ``constexpr int NAME = 16;``.
 
@@ -162,8 +177,8 @@ class SourceReading(ABC):
         """All launches of a kernel in the file, or why they are not known.
 
         Constants are worked out as the compiler resolves them: ``constexpr`` variables, template arguments,
-        ``dim3`` variables that are never changed. A kernel whose address is taken, or that a function of the
-        runtime launches, is one whose launches are not known.
+        ``dim3`` variables that are never changed. Functions of HIP that launch what they are given count. A
+        kernel whose address is taken otherwise is one whose launches are not known.
         """
 
     @abstractmethod
@@ -188,6 +203,15 @@ class SourceReading(ABC):
         """The parts of a kernel that stores ``P[i] = VALUE`` for its own ``i`` alone, or why it is none.
 
         As ``block_work``; no parameter changes, and of what it stores to it reads no other element.
+        """
+
+    @abstractmethod
+    def tree_reductions(self, kernel: str) -> tuple[TreeReduction, ...] | str:
+        """Loops ``for (s = N; s > 0; s /= 2)`` of ``if (t < s) A[t] = F(A[t], A[t + s]);``, or why there is
+        none.
+
+        In every instance of a template: ``t`` is ``threadIdx.x``, all work-items take each step, a barrier
+        stands between two, and ``F`` does nothing but compute. The edit leaves the same bits in ``A``.
         """
 
     @abstractmethod

@@ -17,7 +17,7 @@ from rpl_codeobject.comparing import (
     other_code_changes,
     position_free,
 )
-from rpl_codeobject.cooperation import cooperation_changes, cooperation_of
+from rpl_codeobject.cooperation import cooperation_changes, cooperation_of, lane_exchanges
 from rpl_codeobject.disassembly import Instruction, IsaDiff, IsaVerdict, compare_instructions, disassemble
 from rpl_codeobject.kernel_code import CodeObject
 from rpl_codeobject.kernel_names import is_instance
@@ -161,6 +161,7 @@ def guard_builds(
     limit: LaunchLimit | None = None,
     lds_growth: int | None = None,
     retuned: RetunedName | None = None,
+    exchanged: int = 0,
 ) -> tuple[GuardPart, ...]:
     """All guards, by the plugin ``owner`` where its builder says what device code is."""
     if before.code is None or after.code is None:
@@ -176,6 +177,7 @@ def guard_builds(
             limit=limit,
             lds_growth=lds_growth,
             retuned=retuned,
+            exchanged=exchanged,
         )
     asked = CodeComparison(
         kernel=kernel,
@@ -209,10 +211,12 @@ def guard_binary(
     limit: LaunchLimit | None = None,
     lds_growth: int | None = None,
     retuned: RetunedName | None = None,
+    exchanged: int = 0,
 ) -> tuple[GuardPart, ...]:
     """All guards. ``kernel`` is the source name of the one that may change, with all its instances.
 
-    ``measured``: the candidate's time will be measured, which resources leave to it.
+    ``measured``: the candidate's time will be measured, which resources leave to it. ``exchanged``: it
+    declares that so many reductions end from lane to lane (``ShuffledReduction``).
     """
     diff = compare_code_objects(before, after, launch=launch, architecture_of=architecture_of)
     if limit is not None:
@@ -223,7 +227,12 @@ def guard_binary(
     parts = [GuardPart(guard=v.guard, passed=v.passed, reason=v.reason) for v in verdicts]
     if limit is not None:
         parts.append(limit.guard())
-    return (*parts, *_code_guards(before, after, kernel, must_change_loop=must_change_loop, retuned=retuned))
+    return (
+        *parts,
+        *_code_guards(
+            before, after, kernel, must_change_loop=must_change_loop, retuned=retuned, exchanged=exchanged
+        ),
+    )
 
 
 def why_not_moved(plain: BuiltProgram, shifted: BuiltProgram, kernel: str) -> str | None:
@@ -292,6 +301,7 @@ def _code_guards(
     *,
     must_change_loop: bool,
     retuned: RetunedName | None,
+    exchanged: int,
 ) -> tuple[GuardPart, ...]:
     try:
         old, new = _code_of(before, kernel), _code_of(after, kernel)
@@ -317,8 +327,11 @@ def _code_guards(
             one_wave=sizes[key][0] <= sizes[key][1],
             # Constants change how often loops run, and so how far the compiler unrolls them.
             unrolled=must_change_loop or retuned is not None,
+            exchanged=exchanged,
         )
     ]
+    if exchanged and not all(lane_exchanges(old[key]) < lane_exchanges(new[key]) for key in both):
+        changes.append("values are declared to go from lane to lane, and no more than before do")
     # The last look at what the syntax tree was asked before.
     paths = "; ".join(dict.fromkeys(changes)) or "barriers, atomics and fences on the same paths as before"
     elsewhere = "; ".join(others[:5]) or "everything but the kernel is as before"

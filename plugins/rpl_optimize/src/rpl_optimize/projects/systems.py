@@ -291,7 +291,9 @@ def _target(folder: Path, program: Path) -> tuple[str, ...]:
     below = os.path.relpath(program, folder)
     for name in (below, f"./{below}"):
         if re.search(
-            rf"^(?:[^#\t\n=]*\s)?{re.escape(name)}(?:\s[^=\n]*)?:(?!=)", _makefile_text(folder), re.MULTILINE
+            rf"^(?:[^#\t\n=]*[ \t])?{re.escape(name)}(?:[ \t][^=\n]*)?:(?!=)",
+            _makefile_text(folder),
+            re.MULTILINE,
         ):
             return (name,)
     return ()

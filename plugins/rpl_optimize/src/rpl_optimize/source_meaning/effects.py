@@ -52,7 +52,7 @@ class Step:
     path: tuple[str, ...]
     label: str
     meaning: str
-    #: Whether loads and stores may not be moved over it: all but exchange between lanes.
+    #: Whether loads and stores may not be moved over it: all but exchange between lanes, and jumps.
     orders: bool = True
 
     @property
@@ -79,7 +79,7 @@ class Effects:
         last = 0
         for event in events:
             if event.jump:
-                found.append(Step(event.path, event.label, event.label))
+                found.append(Step(event.path, event.label, event.label, orders=False))
                 continue
             found += (steps := self._step(event, own_text=own_text))
             last = len(found) if steps else last

@@ -103,7 +103,12 @@ DROPPED = frozenset(
     (
         *("id", "loc", "range", "isUsed", "isReferenced", "mangledName", "previousDecl", "temp", "declId"),
         *("parentDeclContextId", "referencedMemberDecl", "typeAliasDeclId", "definitionData"),
-        *("foundReferencedDecl", "hadMultipleCandidates", "targetLabelDeclId"),
+        *(
+            "foundReferencedDecl",
+            "hadMultipleCandidates",
+            "targetLabelDeclId",
+            "TemplateInstantiationPattern",
+        ),
     )
 )
 _PLACE_IN_NAME = re.compile(r"(\((?:lambda|unnamed|anonymous)[^()]*?) at [^()]*\)")

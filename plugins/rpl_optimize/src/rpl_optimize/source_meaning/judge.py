@@ -49,6 +49,7 @@ from rpl_optimize.interfaces.declared_change import (
     LaunchBounds,
     LoopHints,
     ResizedArray,
+    ShuffledReduction,
     StreamedStores,
 )
 from rpl_optimize.interfaces.transformation import GuardVerdict
@@ -68,6 +69,7 @@ from rpl_optimize.source_meaning.front_end import (
 )
 from rpl_optimize.source_meaning.functions import FUNCTIONS, canonical, digest, events_of
 from rpl_optimize.source_meaning.reading import element_uses
+from rpl_optimize.source_meaning.reductions import exchanges_in, tree_reductions, without_loop
 from rpl_optimize.source_meaning.streams import with_assignments
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Original, OwnDeclaration, Unit, read
@@ -187,6 +189,7 @@ class Compared:
     edited: bytes
     declared: tuple[DeclaredChange, ...]
     same_words: bool = False  # then the same tree has the same effects
+    words: tuple[str, ...] = ()  # that the unit is compiled with
 
     def names(self) -> tuple[str, ...]:
         """The linker's names of the function, one per instance of a template."""
@@ -214,6 +217,10 @@ class Compared:
                 yield from self._one(left[key], right[key])
 
     def _one(self, before: Node, after: Node) -> Iterator[Difference]:
+        for change in self.declared:
+            if isinstance(change, ShuffledReduction):
+                yield from self._shuffled(before, after, change)
+                before, after = (without_loop(node, change.begin)[0] for node in (before, after))
         yield from differences(before, after, self.declared)
         for change in self.declared:
             if isinstance(change, ResizedArray):
@@ -246,6 +253,30 @@ class Compared:
                 problem = element_uses(ranges, node)
                 if problem is not None:
                     yield Difference("declared", problem)
+
+    def _shuffled(self, before: Node, after: Node, change: ShuffledReduction) -> Iterator[Difference]:
+        """Whether the loop is what can go from lane to lane, and the edit the one text that does it."""
+        found = tree_reductions(self.before, self.text, str(before.get("name")), self.words)
+        known = () if isinstance(found, str) else [one for one in found if one.begin == change.begin]
+        if not known:
+            why = found if isinstance(found, str) else "another loop"
+            yield Difference("declared", f"no reduction whose last steps may be handed over: {why}")
+            return
+        expected = self.text
+        for begin, end, new in reversed(known[0].edits):
+            expected = expected[:begin] + new + expected[end:]
+        if expected != self.edited:
+            yield Difference("declared", "the text is another one than that of a handed over reduction")
+        _, block = without_loop(after, change.begin)
+        called = [self.after.function(one) for one in exchanges_in(block or {})]
+        own = {one.node.get("id") for one in self.after.own}
+        effects = Effects(self.after, self.edited)
+        for one in called:
+            steps = () if one is None else effects.steps(one.events)
+            if not steps or any(step.orders for step in steps):
+                yield Difference("declared", "what is called does more than to hand a value to a lane")
+        if not called or own.intersection(exchanges_in(block or {})):
+            yield Difference("declared", "no function of the compiler's headers hands the values over")
 
     def _old(self) -> list[Node]:
         return [one.node for one in versions(self.before, self.span.begin, self.span.end)]
@@ -382,7 +413,14 @@ class MeaningJudge:
                     what = new[0] if new else "one thing less than before"
                     differences.append(Difference("judged", f"the compiler warns ({side} pass) of {what}"))
                 compared = Compared(
-                    span, before.unit, now.unit, self.text, after, declared, same_words=preamble is not None
+                    span,
+                    before.unit,
+                    now.unit,
+                    self.text,
+                    after,
+                    declared,
+                    same_words=preamble is not None,
+                    words=original.front_end.words,
                 )
                 differences += compared.differences()
                 template = template or compared.template()

@@ -16,6 +16,7 @@ from rpl_optimize.source_meaning.value_ranges import (
     ValueRanges,
     below,
     offset_of,
+    plain,
 )
 
 Block = tuple[int, int, int]
@@ -27,6 +28,16 @@ _WRAPPED = frozenset(
         *("ExprWithCleanups", "MaterializeTemporaryExpr", "CXXBindTemporaryExpr", "ConstantExpr"),
     )
 )
+#: Functions of HIP that launch what they are given first, with the grid and the block that follow (HIP API,
+#: "Execution Control"). The last two are templates; where they are macros clang sees ``<<<...>>>``.
+_LAUNCHING = frozenset(
+    (
+        *("hipLaunchKernel", "hipLaunchCooperativeKernel", "hipExtLaunchKernel"),
+        *("hipLaunchKernelGGL", "hipExtLaunchKernelGGL"),
+    )
+)
+#: Between an argument and the name of a function in it.
+_NAMING = frozenset((*_WRAPPED, "CXXReinterpretCastExpr", "UnaryOperator"))
 MADE = frozenset(("CXXConstructExpr", "CXXTemporaryObjectExpr"))
 
 
@@ -41,9 +52,10 @@ class Launched:
 def launches_of(unit: Unit, text: bytes, kernel: str) -> tuple[Launched, ...] | None:
     """All launches of a kernel by the host pass of its file; ``None`` where it is also used otherwise.
 
-    Of a template's instances and of host functions that are templates, every instance counts.
+    Of a template's instances and of host functions that are templates, every instance counts. Launches by
+    functions of HIP are known where ``unit`` has its headers.
     """
-    nodes = launch_nodes(unit, kernel)
+    nodes = launch_nodes(unit, kernel, by_functions=True)
     if nodes is None:
         return None
     found: list[Launched] = []
@@ -56,7 +68,9 @@ def launches_of(unit: Unit, text: bytes, kernel: str) -> tuple[Launched, ...] | 
     return tuple(found)
 
 
-def launch_nodes(unit: Unit, kernel: str) -> list[tuple[Node, Node, Parents]] | None:
+def launch_nodes(
+    unit: Unit, kernel: str, *, by_functions: bool = False
+) -> list[tuple[Node, Node, Parents]] | None:
     """Each launch of a kernel with the function around it; ``None`` where the kernel is used otherwise."""
     functions = [one.node for one in unit.own if one.kind in FUNCTIONS and not one.inside]
     kernels = [node for node in functions if node.get("name") == kernel and node.get("mangledName")]
@@ -65,7 +79,8 @@ def launch_nodes(unit: Unit, kernel: str) -> list[tuple[Node, Node, Parents]] | 
         (function, node, parents)
         for function in functions
         for node, parents in below(function)
-        if node.get("kind") == _LAUNCH and _called(node) in identities
+        if (node.get("kind") == _LAUNCH and _called(node) in identities)
+        or (by_functions and node.get("kind") == "CallExpr" and _handed_over(unit, node) in identities)
     ]
     mentioned = sum(unit.dump.mentions(identity) for identity in identities)
     return found if mentioned == len(found) else None
@@ -111,8 +126,28 @@ def _called(launch: Node) -> str | None:
     return None if identity is None else str(identity)
 
 
+def _handed_over(unit: Unit, call: Node) -> str | None:
+    """The function that a call gives to one of HIP's that launch it, as their linker's name tells."""
+    callee = plain(children(call)[0]).get("referencedDecl", {})
+    name = str(callee.get("name"))
+    if name not in _LAUNCHING or len(children(call)) < 4:
+        return None
+    declared = unit.dump.function(str(callee["id"])) or {}
+    linked = str(declared.get("mangledName"))
+    if linked != name and not linked.startswith(f"_Z{len(name)}{name}I"):  # of no namespace or class
+        return None
+    if any(one.node["id"] == callee["id"] for one in unit.own):
+        return None
+    node = children(call)[1]
+    while node.get("kind") in _NAMING and len(children(node)) == 1:
+        (node,) = children(node)
+    return str(node["referencedDecl"]["id"]) if node.get("kind") == "DeclRefExpr" else None
+
+
 def _block(ranges: ValueRanges, launch: Node, parents: Parents) -> Block | None:
     """The second argument of the call that clang makes of ``<<<grid, block, ...>>>``."""
+    if launch.get("kind") == "CallExpr":
+        return _dimensions(ranges, children(launch)[3], (*parents, launch))
     configuration = children(launch)[1]
     parts = children(configuration)
     if len(parts) < 3:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import attrs
 
@@ -16,6 +17,7 @@ from rpl_optimize.interfaces.source_reading import (
     Launch,
     SourceReading,
     Store,
+    TreeReduction,
 )
 from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.source_meaning.allocations import separate_pointers
@@ -23,11 +25,12 @@ from rpl_optimize.source_meaning.constants import constants_of
 from rpl_optimize.source_meaning.front_end import FrontEnd, NotJudgedError, Side, shown_line
 from rpl_optimize.source_meaning.functions import FUNCTIONS, children, type_name
 from rpl_optimize.source_meaning.launches import launches_of
+from rpl_optimize.source_meaning.reductions import tree_reductions
 from rpl_optimize.source_meaning.streams import streamed_stores
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Original, Unit
 from rpl_optimize.source_meaning.value_ranges import Parents, ValueRanges, below, offset_of, plain, type_range
-from rpl_optimize.source_meaning.work_items import block_work, element_work
+from rpl_optimize.source_meaning.work_items import HeadersNeededError, block_work, element_work
 
 __all__ = ["CompilerReading", "element_uses"]
 
@@ -37,6 +40,9 @@ _ELEMENT_POINTER = re.compile(r"const (float|int|double) \*(?: ?(?:const|__restr
 _IN_INDEX = frozenset(("ImplicitCastExpr", "ParenExpr", "BinaryOperator", "IntegerLiteral", "DeclRefExpr"))
 _SIGNS = frozenset(("+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"))
 _DEFINE = re.compile(rb"^\s*#\s*define\s+(\w+)", re.MULTILINE)
+
+
+T = TypeVar("T")
 
 
 class _RefusedError(Exception):
@@ -88,10 +94,11 @@ class CompilerReading(SourceReading):
             return self.front_end
         try:
             original = self._original()
-            unit = original.behind(original.preamble(), "host").unit
+            found = launches_of(original.behind(original.preamble(), "host").unit, self.text, kernel)
+            if found is None and b"Launch" in self.text:  # by a function, perhaps, which a header declares
+                found = launches_of(original.behind(None, "host").unit, self.text, kernel)
         except NotJudgedError as error:
             return str(error)
-        found = launches_of(unit, self.text, kernel)
         if found is None:
             return "its name is used in other ways than a launch"
         return tuple(Launch(shown_line(self.text, one.begin), one.block) for one in found)
@@ -101,12 +108,28 @@ class CompilerReading(SourceReading):
         return unit if isinstance(unit, str) else streamed_stores(unit, kernel)
 
     def block_work(self, kernel: str) -> BlockWork | str:
-        unit = self._whole()
-        return unit if isinstance(unit, str) else block_work(unit, self.text, kernel)
+        return self._worked(block_work, kernel)
 
     def element_work(self, kernel: str) -> ElementWork | str:
+        return self._worked(element_work, kernel)
+
+    def _worked(self, work: Callable[..., T | str], kernel: str) -> T | str:
+        """By what stands in the file where that is enough, for headers are most of what a compiler reads."""
+        unit = self.parsed()
+        if isinstance(unit, str):
+            return unit
+        try:
+            return work(unit, self.text, kernel, whole=False)
+        except HeadersNeededError:
+            whole = self._whole()
+            return whole if isinstance(whole, str) else work(whole, self.text, kernel)
+
+    def tree_reductions(self, kernel: str) -> tuple[TreeReduction, ...] | str:
         unit = self._whole()
-        return unit if isinstance(unit, str) else element_work(unit, self.text, kernel)
+        if isinstance(unit, str):
+            return unit
+        assert not isinstance(self.front_end, str)
+        return tree_reductions(unit, self.text, kernel, self.front_end.words)
 
     def separate_pointers(self, kernel: str) -> tuple[str, ...] | str:
         device, host = self._whole(), self._whole("host")

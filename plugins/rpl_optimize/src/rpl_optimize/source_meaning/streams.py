@@ -13,8 +13,8 @@ from rpl_optimize.source_meaning.value_ranges import Parents, below, offset_of
 
 BUILTIN = "__builtin_nontemporal_store"
 #: Types that the builtin takes and that an assignment stores as they are (clang, "Non-temporal load/store").
-_NUMBER = r"(?:(?:unsigned|signed) )?(?:char|short|int|long|long long|float|double|_Float16)"
-_POINTER = re.compile(_NUMBER + r" \*(?: ?(?:const|__restrict))*")
+_NUMBER = re.compile(r"(?:(?:unsigned|signed) )?(?:char|short|int|long|long long|float|double|_Float16)")
+_POINTER = re.compile(r"[\w: ]+ \*(?: ?(?:const|__restrict))*")
 _CHANGES = frozenset(("CompoundAssignOperator", "LambdaExpr", "StmtExpr"))
 _BODIES = {"CompoundStmt": 0, "IfStmt": 1, "ForStmt": -1, "WhileStmt": -1}
 
@@ -52,6 +52,8 @@ def _store(name: Node, parents: Parents) -> Store | None:
     if load.get("castKind") != "LValueToRValue" or target.get("kind") != "ArraySubscriptExpr":
         return None
     if children(target)[0] is not load or children(load) != [name]:
+        return None
+    if not _NUMBER.fullmatch(type_name(target)):
         return None
     if assignment.get("kind") != "BinaryOperator" or assignment.get("opcode") != "=":
         return None

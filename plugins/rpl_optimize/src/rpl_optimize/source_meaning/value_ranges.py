@@ -30,6 +30,8 @@ _WORK_ITEM = re.compile(rb"threadIdx\s*\.\s*([xyz])")
 MOST_WORK_ITEMS = 1024
 #: A chain of variables made of each other is followed so far.
 _DEEPEST = 40
+#: An object that is constant itself, not what it points to.
+_CONSTANT = re.compile(r"const [^*&\[(]+")
 
 
 def below(node: Node, parents: Parents = ()) -> Iterator[tuple[Node, Parents]]:
@@ -145,7 +147,9 @@ class ValueRanges:
                 return most
             return _within(self.of(children(outside)[0], ()), most)
         found = self._counter(identity, parents)
-        if found is None and identity not in self._changes:
+        constant = _CONSTANT.fullmatch(type_name(self._declared[identity][0])) is not None
+        # Whoever is handed a reference to a constant must not change it (C++ [dcl.type.cv]).
+        if found is None and (constant or identity not in self._changes):
             declaration, around = self._declared[identity]
             value = [part for part in children(declaration) if not part.get("kind", "").endswith("Attr")]
             kept = declaration.get("storageClass") is None or bool(declaration.get("constexpr"))

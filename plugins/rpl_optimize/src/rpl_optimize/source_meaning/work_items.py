@@ -53,10 +53,14 @@ class _RefusedError(Exception):
     """The message is the reason."""
 
 
-def block_work(unit: Unit, text: bytes, kernel: str) -> BlockWork | str:
-    """``unit`` is the whole device pass: functions of headers are looked into."""
+class HeadersNeededError(Exception):
+    """Nothing refuses so far, but something is used whose declaration stands in a header."""
+
+
+def block_work(unit: Unit, text: bytes, kernel: str, *, whole: bool = True) -> BlockWork | str:
+    """``unit`` is the device pass; raises ``HeadersNeededError`` if it is not ``whole`` and has to be."""
     try:
-        works = [_block_work(one) for one in _instances(unit, text, kernel)]
+        works = [_block_work(one) for one in _instances(unit, text, kernel, whole=whole)]
     except _RefusedError as refused:
         return str(refused)
     returns = {place for work in works for place in work.returns}  # an instance may lack one (if constexpr)
@@ -65,10 +69,10 @@ def block_work(unit: Unit, text: bytes, kernel: str) -> BlockWork | str:
     return attrs.evolve(works[0], returns=ordered, changed=tuple(changed))
 
 
-def element_work(unit: Unit, text: bytes, kernel: str) -> ElementWork | str:
+def element_work(unit: Unit, text: bytes, kernel: str, *, whole: bool = True) -> ElementWork | str:
     """As ``block_work``."""
     try:
-        works = [_element_work(one) for one in _instances(unit, text, kernel)]
+        works = [_element_work(one) for one in _instances(unit, text, kernel, whole=whole)]
     except _RefusedError as refused:
         return str(refused)
     if any(one != works[0] for one in works):
@@ -76,20 +80,23 @@ def element_work(unit: Unit, text: bytes, kernel: str) -> ElementWork | str:
     return works[0]
 
 
-def _instances(unit: Unit, text: bytes, kernel: str) -> Iterator[_Kernel]:
+def _instances(unit: Unit, text: bytes, kernel: str, *, whole: bool) -> Iterator[_Kernel]:
     functions = [one.node for one in unit.own if one.kind in FUNCTIONS and not one.inside]
     instances = [node for node in functions if node.get("name") == kernel and node.get("mangledName")]
     instances = [node for node in instances if body_of(node) is not None]
     if not instances:
         raise _RefusedError("the compiler sees no such kernel that is compiled")
-    yield from (_Kernel.of(unit, text, node) for node in instances)
+    called = _Calls(unit, whole)
+    yield from (_Kernel.of(called, text, node) for node in instances)
+    if called.unseen:
+        raise HeadersNeededError
 
 
 @frozen(eq=False)
 class _Kernel:
     """One instance, of which the parts that both need are proven."""
 
-    unit: Unit
+    called: _Calls
     text: bytes
     function: Node
     body: Node
@@ -97,7 +104,7 @@ class _Kernel:
     parameters: dict[str, Node]
 
     @classmethod
-    def of(cls, unit: Unit, text: bytes, function: Node) -> _Kernel:
+    def of(cls, called: _Calls, text: bytes, function: Node) -> _Kernel:
         body = body_of(function)
         assert body is not None
         begin, end = _ends(body)
@@ -107,12 +114,11 @@ class _Kernel:
             raise _RefusedError("the file defines words for indices of blocks or work-items itself")
         parameters = {one["id"]: one for one in children(function) if one.get("kind") == "ParmVarDecl"}
         nodes = tuple(below(function))
-        one = cls(unit, text, function, body, nodes, parameters)
+        one = cls(called, text, function, body, nodes, parameters)
         one._require_followed()
         return one
 
     def _require_followed(self) -> None:
-        calls = _Calls(self.unit)
         for node, parents in self.nodes:
             kind, name = node.get("kind", ""), node.get("name")
             if kind in _NOT_FOLLOWED or kind.startswith("OMP"):
@@ -124,7 +130,7 @@ class _Kernel:
             if kind == "DeclRefExpr" and not self._is_coordinate(node):
                 self._require_value(node, parents)
             if kind in {"CallExpr", "CXXMemberCallExpr"} and not self._is_coordinate(node):
-                problem = calls.problem(node)
+                problem = self.called.problem(node)
                 if problem is not None:
                     raise _RefusedError(f"it calls what is not followed: {problem}")
 
@@ -146,7 +152,9 @@ class _Kernel:
         declared = node["referencedDecl"]
         if declared.get("kind") != "VarDecl" or any(one.get("id") == declared["id"] for one, _ in self.nodes):
             return
-        variable = self.unit.dump.variable(declared["id"])
+        variable = self.called.variable(declared["id"])
+        if variable is None and self.called.unseen:
+            return
         if variable is None or _WORD.fullmatch(str(declared.get("name"))) or _is_kept(variable, of_file=True):
             raise _RefusedError(f"{declared.get('name')} is shared, or not known")
         if not _is_read(parents) and not type_name(variable).startswith("const "):
@@ -198,10 +206,20 @@ def _is_read(parents: Parents, *, array: bool = True) -> bool:
 
 @attrs.define(eq=False)
 class _Calls:
-    """Functions by what they may do: compute from their arguments and load and store by them, or more."""
+    """Functions by what they may do: compute from their arguments and load and store by them, or more.
+
+    ``unseen``: something is declared in a header, whose declarations only a ``whole`` unit has.
+    """
 
     unit: Unit
+    whole: bool
+    unseen: bool = attrs.field(default=False, init=False)
     _known: dict[str, str | None] = attrs.field(factory=dict, init=False)
+
+    def variable(self, identity: str) -> Node | None:
+        found = self.unit.dump.variable(identity)
+        self.unseen |= found is None and not self.whole
+        return found
 
     def problem(self, call: Node) -> str | None:
         callee = plain(children(call)[0])
@@ -221,6 +239,9 @@ class _Calls:
         known = [node for node in (*nodes, self.unit.dump.function(identity)) if node is not None]
         defined = next((node for node in known if body_of(node) is not None), None)
         name = str(known[0].get("name")) if known else "a function that is not declared here"
+        if defined is None and not self.whole:
+            self.unseen = True
+            return None
         if defined is None:
             return None if known and _PURE.fullmatch(name) else name
         for node, _ in below(defined):
@@ -228,7 +249,9 @@ class _Calls:
             if kind in _NOT_FOLLOWED or (kind == "VarDecl" and _is_kept(node)):
                 return name
             if kind == "DeclRefExpr" and node["referencedDecl"].get("kind") == "VarDecl":
-                declared = self.unit.dump.variable(node["referencedDecl"]["id"])
+                declared = self.variable(node["referencedDecl"]["id"])
+                if declared is None and self.unseen:
+                    continue
                 if declared is None or _is_kept(declared) or _WORD.fullmatch(str(declared.get("name"))):
                     return name
             if kind in {"CallExpr", "CXXMemberCallExpr"} and self.problem(node) is not None:
@@ -267,7 +290,7 @@ def _block_work(kernel: _Kernel) -> BlockWork:
 _INDEX = re.compile(r"(?:unsigned )?(?:int|long|long long)")
 _NUMBERS = {"float": 4, "int": 4, "unsigned int": 4, "double": 8, "long": 8, "unsigned long": 8,
             "long long": 8, "unsigned long long": 8}  # fmt: skip
-_POINTER = re.compile(rf"({'|'.join(map(re.escape, _NUMBERS))}) \*(?: ?(?:const|__restrict))*")
+_POINTER = re.compile(r"[\w: ]+ \*(?: ?(?:const|__restrict))*")
 #: Where a comparison with an index holds, it holds for any smaller one.
 _BELOW = frozenset(("<", "<="))
 _ABOVE = frozenset((">", ">="))
@@ -317,7 +340,7 @@ def _element_work(kernel: _Kernel) -> ElementWork:
     return ElementWork(
         body=spans[0],
         index=str(index.get("name")),
-        index_type=_canonical_type(index),
+        index_type=type_name(index).removeprefix("const "),
         only_subscripts=direct,
         condition=None if condition is None else Span(*_ends(condition)),
         condition_holds=holds,
@@ -326,17 +349,16 @@ def _element_work(kernel: _Kernel) -> ElementWork:
     )
 
 
-def _canonical_type(variable: Node) -> str:
-    kind = variable.get("type", {})
-    return str(kind.get("desugaredQualType", kind.get("qualType", ""))).removeprefix("const ")
-
-
 def _index(kernel: _Kernel, statement: Node) -> Node:
     """The first statement: a variable that is the work-item's index in x, in the grid."""
     variable = (children(statement) or [{}])[0]
     value = children(variable)[-1] if children(variable) else {}
     plain_one = statement.get("kind") == "DeclStmt" and len(children(statement)) == 1
-    if not plain_one or variable.get("kind") != "VarDecl" or not _INDEX.fullmatch(_canonical_type(variable)):
+    if (
+        not plain_one
+        or variable.get("kind") != "VarDecl"
+        or not _INDEX.fullmatch(type_name(variable).removeprefix("const "))
+    ):
         raise _RefusedError("it does not begin with the index of its work-item")
     begin, end = _ends(value)
     found = list(kernel.coordinates(begin, end))
@@ -405,14 +427,14 @@ def _store(kernel: _Kernel, index: Node, node: Node) -> tuple[str, int, Node, No
     parameter = kernel.parameters.get(str(name.get("referencedDecl", {}).get("id")))
     if parameter is None or not _names(children(target)[1], index):
         raise _RefusedError("it stores other than by a parameter at its own index")
-    element = _POINTER.fullmatch(_canonical_type(parameter))
-    if element is None:
+    size = _NUMBERS.get(type_name(target))
+    if size is None or not _POINTER.fullmatch(type_name(parameter)):
         raise _RefusedError(f"{parameter.get('name')} does not point to numbers of 4 or 8 bytes")
     for part in (target, value):
         (a, b), macros = _ends(part), [offset_of(part, end)[2] for end in ("begin", "end")]
         if any(macros) or not 0 <= a < b:
             raise _RefusedError("a store is made by a macro")
-    return parameter["id"], _NUMBERS[element[1]], target, value
+    return parameter["id"], size, target, value
 
 
 def _at_index(index: Node, parents: Parents, *, own: bool = False) -> bool:

@@ -319,4 +319,5 @@ def _figure(metric: Metric, form: Callable[[float | None], str] = number) -> str
 def _how(metric: Metric) -> Iterator[str]:
     if metric.value is not None:
         source = f"  [{metric.source}]" if metric.source else ""
-        yield from (f"{'':<14}{text}" for text in (f"= {metric.formula}{source}", metric.note) if text)
+        formula = f"= {metric.formula}{source}" if metric.formula else None
+        yield from (f"{'':<14}{text}" for text in (formula, metric.note) if text)

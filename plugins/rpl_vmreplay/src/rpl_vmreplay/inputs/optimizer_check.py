@@ -322,14 +322,30 @@ class VariedInputsCheck(EquivalenceCheck):
             return _not_compared(f"both builds have the same machine code of the captured {subjects.kernel}")
         limits = Limits(plugins[VARY_INPUTS], plugins[VARY_SECONDS], _strict(), plugins[SANITIZE])
         tolerance = Tolerance(request.options.relative, request.options.absolute)
-        compared = compare_on_varied_inputs(capture, replayer_of_the_command(), subjects, limits, tolerance)
+        compared = compare_on_varied_inputs(
+            capture,
+            replayer_of_the_command(),
+            subjects,
+            limits,
+            tolerance,
+            same_barriers=request.same_barriers,
+        )
         return report(compared, limits)
 
 
 def compare_on_varied_inputs(
-    capture: Capture, replayer: Replayer, subjects: Subjects, limits: Limits, tolerance: Tolerance
+    capture: Capture,
+    replayer: Replayer,
+    subjects: Subjects,
+    limits: Limits,
+    tolerance: Tolerance,
+    *,
+    same_barriers: bool = True,
 ) -> Compared:
-    """Raises as ``Replayer.replay`` does, and ``BadDataError`` for code that can't be read."""
+    """Raises as ``Replayer.replay`` does, and ``BadDataError`` for code that can't be read.
+
+    Without ``same_barriers`` nobody asks whether waves wait for each other as before; races count as ever.
+    """
     from rpl_vmreplay.interfaces.replayer import InputsRequest, ReplayError
 
     begin = time.monotonic()
@@ -347,7 +363,9 @@ def compare_on_varied_inputs(
         result = replayer.compare_inputs(request)
         if result is None:
             return Compared(tally, wanted, failure=f"the replayer {replayer.name} takes no other inputs")
-        for one, answer in zip(some, result.answers, strict=False):
+        for one, told in zip(some, result.answers, strict=False):
+            otherwise = told.cooperation is not None and not same_barriers
+            answer = attrs.evolve(told, cooperation=None, lds_unlike=True) if otherwise else told
             take(tally, one, answer, chosen.elements, tolerance, bool(limits.strict))
             if tally.different is not None:
                 return Compared(tally, wanted, cooperates=cooperates)

@@ -1,0 +1,73 @@
+"""The last steps of reductions of shared arrays from lane to lane, without a barrier between them.
+
+What the loop has to be is proven by the compiler's tree, and the edit is the one that the proof knows
+(``rpl_optimize.source_meaning.reductions``): the same bits in the same array behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rpl_optimize.interfaces.declared_change import ShuffledReduction
+from rpl_optimize.interfaces.source_reading import TreeReduction
+from rpl_optimize.interfaces.transformation import (
+    Edit,
+    EditCandidate,
+    Evidence,
+    GuardVerdict,
+    KernelSource,
+)
+from rpl_transforms.evidence import KernelFacts, shuffle_evidence
+from rpl_transforms.promises import KernelTransformation
+from rpl_transforms.source_file import KernelNode, SourceFile
+from rpl_transforms.vector_loads import names_free
+
+#: Words of the new text that headers may define as macros, since the proof found out what they are here.
+_PROVEN = frozenset(("blockDim", "x", "y", "z"))
+_UNREAD = "no compiler has read the source, so nothing is proven"
+
+
+class ShuffledReductions(KernelTransformation):
+    """Each loop that halves its work-items down to one; within one wave it needs neither LDS nor barriers."""
+
+    name = "shuffle-reduction"
+    summary = "Hand the last steps of a reduction from lane to lane in place of shared memory."
+
+    def of_kernel(
+        self, file: SourceFile, kernel: KernelNode, source: KernelSource
+    ) -> Iterator[EditCandidate]:
+        _ = file
+        found = _UNREAD if source.reading is None else source.reading.tree_reductions(kernel.name)
+        if isinstance(found, str):
+            refusal = (GuardVerdict("tree-reduction", False, found),)
+            summary = f"reduce from lane to lane in {kernel.name}"
+            yield EditCandidate(kernel.name, kernel.name, kernel.line, summary, (), refusal)
+            return
+        for reduction in found:
+            yield _candidate(kernel, reduction, source)
+
+    def evidence_of(self, facts: KernelFacts) -> Evidence:
+        return shuffle_evidence(facts)
+
+
+def _candidate(kernel: KernelNode, reduction: TreeReduction, source: KernelSource) -> EditCandidate:
+    new = b" ".join(text for _, _, text in reduction.edits).decode("utf-8", "replace")
+    old = set(re.findall(r"[A-Za-z_]\w*", source.text.decode("utf-8", "replace")))
+    own = {word for word in old if not word.startswith("rpl_")} | _PROVEN  # variables are the new block's own
+    guards = (
+        GuardVerdict(
+            "tree-reduction", True, "each step works on the pairs that lanes hand over", reduction.line
+        ),
+        names_free(source.reading, new, own, ""),
+    )
+    allowed = all(guard.passed for guard in guards)
+    return EditCandidate(
+        id=f"{kernel.name}-L{reduction.line}",
+        kernel=kernel.name,
+        line=reduction.line,
+        summary=f"reduce {reduction.array} from lane to lane within a wave, in line {reduction.line}",
+        edits=tuple(Edit(*one) for one in reduction.edits) if allowed else (),
+        guards=guards,
+        declares=(ShuffledReduction(reduction.begin),),
+    )
