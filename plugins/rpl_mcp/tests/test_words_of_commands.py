@@ -17,7 +17,7 @@ import pytest
 
 from rpl_core.cli.main import rpl
 from rpl_core.cli.session import Session
-from rpl_core.config.settings import load_configuration
+from rpl_core.config import load_configuration
 from rpl_mcp.optimizing import OptimizeTools, Walk
 from rpl_mcp.tools import Tools
 

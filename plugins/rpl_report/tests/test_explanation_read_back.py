@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from rpl_analysis.contracts.analysis import ConditionEvidence, KernelAnalysis, RuleEvidence
-from rpl_analysis.contracts.graph import ForecastPart, SpeedupForecastPart
+from rpl_analysis.contracts.dag import ForecastPart, SpeedupForecastPart
 from rpl_analysis.contracts.profile import OccupancyPart, ResourcesPart
 from rpl_analysis.contracts.roofline import (
     CeilingsPart,
