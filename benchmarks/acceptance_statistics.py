@@ -41,8 +41,7 @@ from acceptance_reference import (
     TRIALS,
 )
 
-from rpl_compare.comparison.judging import judge, unpaired_evidence
-from rpl_compare.comparison.model import CompareRule, Method, Verdict
+from rpl_compare.comparison.judging import CompareRule, Method, Verdict, judge, unpaired_evidence
 from rpl_measure import rank_tests
 from rpl_measure.samples import Sample
 from rpl_measure.sequential import LOOKS, AcceptRule, Decision, take_look

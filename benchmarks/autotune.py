@@ -36,16 +36,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rpl_autotune.interfaces.strategy import Evaluated, Strategy, StrategyRequest, random_draws
+from rpl_autotune.interfaces import Evaluated, Strategy, StrategyRequest, random_draws
+from rpl_autotune.outcome import compare_times
 from rpl_autotune.recorded_space import RecordedSpace, read_recorded
 from rpl_autotune.regression import TimeModel, Trust, held_out, training_of
-from rpl_autotune.search.outcome import compare_times
-from rpl_autotune.space.read import space_of
+from rpl_autotune.space_file import space_of
 from rpl_autotune.strategies import OptunaStrategy, RegressionStrategy
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_autotune.interfaces.space import SearchSpace
+    from rpl_autotune.interfaces import SearchSpace
 
 #: Rounds of the final measurement, as the command does them; columns of the recorded times with work that
 #: differs; and the verdicts that may be wrong: 2.5 % on each side by the test, more by drift of a real GPU.
@@ -322,7 +322,7 @@ def one_noise(samples: int, seed: int) -> Trust:
     """A space of 384 configurations in which the time is noise of 10 %."""
     from itertools import product
 
-    from rpl_autotune.interfaces.space import SearchSpace
+    from rpl_autotune.interfaces import SearchSpace
 
     rows = tuple(
         product((8, 16, 32, 48, 64, 96, 128, 256), (8, 16, 32, 48, 64, 96, 128, 256), (1, 2, 4), (0, 1))

@@ -85,7 +85,7 @@ def run_limited(
 
 
 def _rocpd(folder: Path, kernels: list[str] | None = None) -> Path:
-    from rpl_testkit.recordings import RocpdBuilder
+    from rpl_testkit.fixtures import RocpdBuilder
 
     names = kernels or ["gemm", "relu"]
     return RocpdBuilder(folder)([(name, 1000 * i, 1000 * i + 500) for i, name in enumerate(names, 1)])
@@ -328,7 +328,7 @@ def _endless_clock(folder: Path, _size: int) -> Path:
 
 
 def _late_end(folder: Path, size: int) -> Path:
-    from rpl_testkit.recordings import RocpdBuilder
+    from rpl_testkit.fixtures import RocpdBuilder
 
     return RocpdBuilder(folder)([("k", 1, 2), ("k", size, size + 1), ("j", 5, 6)])
 
@@ -413,7 +413,7 @@ def _cut_gzip(folder: Path, _size: int) -> Path:
 
 def _endless_kernels(folder: Path, size: int) -> Path:
     """Every kernel takes a time that a clock could show; together they take more than 64 bits can."""
-    from rpl_testkit.recordings import RocpdBuilder
+    from rpl_testkit.fixtures import RocpdBuilder
 
     return RocpdBuilder(folder)([("k", number, (1 << 62) - number) for number in range(1, size + 1)])
 

@@ -30,7 +30,7 @@ def unpacked(path: Path) -> bytes:
 
 
 def fill(events: list[dict[str, Any]]) -> int:
-    """The columns of ``rpl_torch.reading.columns`` from plain dictionaries; what is kept, in bytes."""
+    """The columns of ``rpl_torch.columns`` from plain dictionaries; what is kept, in bytes."""
     groups: defaultdict[Any, list[dict[str, Any]]] = defaultdict(list)
     for event in events:
         groups[event.get("cat")].append(event)
@@ -81,7 +81,7 @@ def fill(events: list[dict[str, Any]]) -> int:
 
 
 def with_rpl(path: Path) -> int:
-    from rpl_torch.reading.columns import EventColumns, EventFile
+    from rpl_torch.columns import EventColumns, EventFile
 
     columns = EventColumns()
     for piece in EventFile(path).pieces():
@@ -92,7 +92,7 @@ def with_rpl(path: Path) -> int:
 
 def with_rpl_whole(path: Path) -> int:
     """Not only the columns, but the checked, ordered trace."""
-    from rpl_torch.reading.trace import read_trace
+    from rpl_torch.trace_file import read_trace
 
     return len(read_trace(path, "torch-profiler", "", None).dispatches)
 
@@ -101,7 +101,7 @@ def with_msgspec(path: Path) -> int:
     """The whole file at once into the records that rpl decodes piece by piece."""
     import msgspec
 
-    from rpl_torch.reading.columns import Event, EventColumns
+    from rpl_torch.columns import Event, EventColumns
 
     document = msgspec.defstruct("Document", [("traceEvents", list[Event])])
     columns = EventColumns()

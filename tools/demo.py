@@ -32,7 +32,7 @@ from rpl_emu.demo.steps import (
     profile,
     write_report,
 )
-from rpl_emu.programs.software_gpu import Runtime, launcher_words
+from rpl_emu.software_gpu import Runtime, launcher_words
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = Path("build")

@@ -158,9 +158,9 @@ def _public_classes() -> dict[str, type]:
 
 @cache
 def _value_modules() -> tuple[ModuleType, ...]:
-    owners = {
-        t.__module__.rpartition(".")[0] for t in interfaces() if not t.__module__.startswith("rpl_core.")
-    }
+    # A module of interfaces directly in its distribution's package stands for itself, else its whole folder.
+    modules = {t.__module__ for t in interfaces() if not t.__module__.startswith("rpl_core.")}
+    owners = {module if module.count(".") == 1 else module.rpartition(".")[0] for module in modules}
     return tuple(module for place in (*VALUE_PLACES, *sorted(owners)) for module in _modules_of(place))
 
 

@@ -538,7 +538,7 @@ def replayed_by_api(
 ) -> Callable[..., Any]:
     """``replayed_by_api(capture, keep=(...))``: what plugins get of the replayer itself."""
     from rpl_core.interfaces.options import Options
-    from rpl_vmreplay.interfaces.replayer import ReplayRequest
+    from rpl_vmreplay.interfaces import ReplayRequest
     from rpl_vmreplay.replay.native_replayer import NativeReplayer
 
     def run(capture: Captured | Path, executor: str = "shadow", **request: Any) -> Any:

@@ -15,7 +15,7 @@ from rpl_vmreplay.capture.folder import open_capture
 from rpl_vmreplay.compare.judge import Allowance, Verdict, compare_code
 from rpl_vmreplay.compare.outputs import DataType
 from rpl_vmreplay.compare.pair import subjects_of
-from rpl_vmreplay.interfaces.replayer import MemoryRange, ReplayRequest
+from rpl_vmreplay.interfaces import MemoryRange, ReplayRequest
 
 pytestmark = [pytest.mark.clang, pytest.mark.timeout(900)]
 
@@ -257,9 +257,9 @@ def test_the_spread_of_the_baseline_is_its_tolerance(capture_of, compared, tmp_p
 @pytest.mark.long
 def test_the_optimizer_asks_the_captured_launch(capture_of, compared, tmp_path, monkeypatch):
     from rpl_core.interfaces.options import Options
-    from rpl_vmreplay.compare import optimizer_check
+    from rpl_vmreplay import optimizer_checks
 
-    monkeypatch.setattr(optimizer_check, "replayer_of_the_command", EmulatedReplayer)
+    monkeypatch.setattr(optimizer_checks, "replayer_of_the_command", EmulatedReplayer)
     folder = capture_of("block_sums")
 
     def ask(version, plugins=None):
@@ -269,7 +269,7 @@ def test_the_optimizer_asks_the_captured_launch(capture_of, compared, tmp_path, 
             tmp_path, tmp_path, ("app",), options=options,
             baseline_program=compared(0), candidate_program=compared(version),
         )  # fmt: skip
-        return optimizer_check.CapturedLaunchCheck().check(request)
+        return optimizer_checks.CapturedLaunchCheck().check(request)
 
     equal = ask(OPTIMIZED)
     assert equal.verdict is EquivalenceVerdict.EQUAL, equal

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rpl_testkit.command_line import CommandLine
+from rpl_testkit.fixtures import CommandLine
 
 pytestmark = [pytest.mark.clang, pytest.mark.long, pytest.mark.timeout(900)]
 

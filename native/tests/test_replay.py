@@ -76,7 +76,7 @@ def test_without_restoring_every_launch_goes_on_from_the_last(in_place, replay):
 @pytest.mark.parametrize(("recopy", "added"), [(True, 5), (False, 20)])
 def test_memory_is_given_back_as_the_last_launch_left_it(in_place, replayed_by_api, recopy, added):
     """Accumulating as predicted: three launches and a warm-up add 5 each; and so does poison."""
-    from rpl_vmreplay.interfaces.replayer import MemoryEdit, MemoryRange
+    from rpl_vmreplay.interfaces import MemoryEdit, MemoryRange
 
     base = _region_with(in_place, 6)["base"]
     edit = MemoryEdit(base + 8, (1000).to_bytes(4, "little"))
@@ -119,7 +119,7 @@ def test_caches_are_emptied_when_that_is_asked_for(in_place, replay):
 
 def test_two_kernels_take_turns_on_one_capture(in_place, replayed_by_api, compiled_for, emulator):
     """Each from restored memory; what each leaves at the end is its own."""
-    from rpl_vmreplay.interfaces.replayer import MemoryRange
+    from rpl_vmreplay.interfaces import MemoryRange
 
     del emulator
     base = _region_with(in_place, 6)["base"]

@@ -17,7 +17,7 @@ from rpl_emu.replay import EmulatedReplayer
 from rpl_optimize.interfaces.equivalence import EquivalenceVerdict
 from rpl_vmreplay.capture.folder import open_capture
 from rpl_vmreplay.compare.pair import subjects_of
-from rpl_vmreplay.inputs.optimizer_check import Limits, Tolerance, compare_on_varied_inputs, report
+from rpl_vmreplay.optimizer_checks import Limits, Tolerance, compare_on_varied_inputs, report
 
 from . import blind_edits, varied_edits
 from .emu_program import DEVICE
@@ -347,15 +347,15 @@ def test_what_could_not_be_run_is_not_compared(asked):
 
 def test_an_emulator_that_breaks_off_is_neither_time_nor_equal(asked, monkeypatch):
     """It answers the captured input, then some of the next ones, and is killed."""
-    from rpl_emu import native_program
+    from rpl_emu import software_gpu
 
-    real = native_program.command_of
+    real = software_gpu.command_of
 
     def broken(words):
         script = 'out=$("$@"); echo "$out" | head -n 5; [ $(echo "$out" | wc -l) -lt 6 ] || kill -SEGV $$'
         return ["bash", "-c", script, "-", *real(words)]
 
-    monkeypatch.setattr(native_program, "command_of", broken)
+    monkeypatch.setattr(software_gpu, "command_of", broken)
     answer = asked(_one(RIGHT, "scale", "v += 1.0f"), attrs.evolve(LIMITS, inputs=10))
     assert answer.verdict is EquivalenceVerdict.NOT_RUN, answer.evidence
     assert "the emulator ended with signal 11, at this input: " in answer.evidence

@@ -386,7 +386,8 @@ def _load_and_register(candidate: Candidate, manager: pluggy.PluginManager) -> P
             if candidate.is_development and (here := str(Path.cwd())) not in sys.path:
                 # A console script does not search the working directory; ``-p module`` is an explicit wish.
                 sys.path.append(here)
-            module = _OneEntryPoint(EntryPoint(candidate.name, candidate.target, GROUP)).driver
+            # Anything that the entry point names: only a module has the ``RPL_API`` that is asked for below.
+            module: Any = _OneEntryPoint(EntryPoint(candidate.name, candidate.target, GROUP)).driver
             facts = vars(module)
             api, stated = facts.get("RPL_API"), facts.get(STATED, ())
     except BaseException as error:

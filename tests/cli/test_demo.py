@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rpl_analysis.contracts.analysis import AnalysisDocument
-from rpl_testkit.command_line import CommandLine
+from rpl_testkit.fixtures import CommandLine
 from rpl_testkit.rocpd_writer import write_rocpd
 from rpl_testkit.synthetic_recording.demo_application import DEMO_APPLICATION
 from rpl_testkit.synthetic_recording.recording import Collection, ProcessIdentity, record

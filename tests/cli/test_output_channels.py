@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from rpl_core.cli.output import Output
-from rpl_testkit.recordings import Launch
+from rpl_testkit.fixtures import Launch
 
 START = "import sys; from rpl_core.cli import main; sys.argv[0] = 'rpl'; sys.exit(main())"
 RPL = (sys.executable, "-c", START)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from rpl_testkit.recordings import Launch
+from rpl_testkit.fixtures import Launch
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from rpl_core.cli.session import Session
 from rpl_core.errors import BadDataError, UsageError
 
 PLUGIN = """
-from rpl_core.config import flag, whole_within
+from rpl_core.config import flag, names, one_of, whole_within
 from rpl_core.interfaces.options import CommandOption, OptionForm, SettingKind
 
 VALUE, PROGRAM = SettingKind.VALUE, SettingKind.PROGRAM

@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from rpl_testkit.recordings import Launch
+from rpl_testkit.fixtures import Launch
 from rpl_testkit.rocpd_writer import (
     CodeObjectRow,
     DispatchRow,

@@ -10,7 +10,7 @@ OPENER = ROOT / "plugins/rpl_rocprofv3/src/rpl_rocprofv3/database.py"
 #: The example of another vendor does without packages for AMD, so it opens its files itself, as carefully.
 EXAMPLE = ROOT / "examples/rpl-sm90/src/rpl_sm90/export.py"
 #: Makes files of its own and reads none.
-WRITER = ROOT / "plugins/rpl_emu/src/rpl_emu/programs/rocpd_file.py"
+WRITER = ROOT / "plugins/rpl_emu/src/rpl_emu/rocpd_file.py"
 #: Modules that open databases.
 DRIVERS = {"sqlite3", "apsw", "aiosqlite", "sqlalchemy", "duckdb", "_sqlite3"}
 

@@ -93,9 +93,9 @@ LAYERS = {
     "rpl_autotune": (
         ("contracts", "interfaces"),
         ("hookspecs", "space", "options"),
-        ("evaluation", "regression", "source_tuning"),
-        ("cache", "recorded_space", "strategies"),
-        ("search", "report"),
+        ("space_file", "templates", "regression", "source_tuning"),
+        ("run_job", "recorded_space", "strategies"),
+        ("tuning", "outcome", "report"),
         ("cli", "plugin"),
     ),
 }

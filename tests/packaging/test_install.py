@@ -83,7 +83,7 @@ from pathlib import Path
 from rpl_amdgpu.models import Family
 from rpl_analysis.facts import KERNEL_TIMES
 from rpl_att.options import DEEP_TOP
-from rpl_autotune.interfaces.strategy import Strategy
+from rpl_autotune.interfaces import Strategy
 from rpl_codeobject.kernel_code import KERNEL_CODE
 from rpl_measure.rank_tests import holm_adjusted
 from rpl_core import hookimpl

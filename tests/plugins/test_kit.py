@@ -12,7 +12,7 @@ from contextlib import closing
 import pytest
 
 from rpl_core import hookimpl
-from rpl_testkit.recordings import Launch
+from rpl_testkit.fixtures import Launch
 
 pytest_plugins = ["pytester"]
 
@@ -83,7 +83,7 @@ def test_the_command_runs_in_its_own_process(rpl_cli):
 
 @pytest.mark.parametrize("text", ["{} {}", "NaN", '{"a": Infinity}', ""])
 def test_only_one_valid_json_document_is_json(text):
-    from rpl_testkit.command_line import Outcome
+    from rpl_testkit.fixtures import Outcome
 
     with pytest.raises(AssertionError):
         Outcome((), 0, text, "").json()

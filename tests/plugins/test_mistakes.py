@@ -196,7 +196,7 @@ def device(change: str, says: str, **more) -> Mistake:
 def replayer(body: str, says: str) -> Mistake:
     source = (
         "from rpl_core.model.metric import Origin\n"
-        "from rpl_vmreplay.interfaces.replayer import Replayer\n"
+        "from rpl_vmreplay.interfaces import Replayer\n"
         "class Own(Replayer):\n    name, summary, devices, origin = 'own', 'own', (), Origin.MODELLED\n"
         "    def replay(self, request):\n        return None\n"
         f"    def reserve(self, request):\n        {body}\n"
@@ -625,7 +625,7 @@ MISTAKES = {
 def material(tmp_path_factory):
     """A recording beside a file of the careless plugin, and a run directory with documents."""
     from rpl_core.cli.main import run
-    from rpl_testkit.recordings import Launch, RocpdBuilder
+    from rpl_testkit.fixtures import Launch, RocpdBuilder
 
     folder = tmp_path_factory.mktemp("material")
     (folder / "recording").mkdir()

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from rpl_testkit.recordings import Launch
+from rpl_testkit.fixtures import Launch
 
 PLUGIN = """
 from rpl_core import hookimpl

@@ -18,7 +18,7 @@ from bench import Results, build, machine
 
 from rpl_core.plugins.discovery import PluginSelection
 from rpl_core.plugins.host import PluginHost, create_host
-from rpl_measure.estimates import robust_sigma
+from rpl_measure.rank_tests import robust_sigma
 from rpl_optimize.contracts import (
     EvidencePart,
     MeasurementPart,

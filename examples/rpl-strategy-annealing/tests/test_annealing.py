@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from rpl_annealing.annealing import Annealing
-from rpl_autotune.interfaces.space import SearchSpace
-from rpl_autotune.interfaces.strategy import Evaluated, StrategyRequest
+from rpl_autotune.interfaces import Evaluated, SearchSpace, StrategyRequest
 
 SPACE = SearchSpace(("A", "B"), tuple(product(range(12), range(12))), 0)
 

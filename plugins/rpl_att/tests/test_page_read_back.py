@@ -12,7 +12,7 @@ import re
 import pytest
 
 from rpl_att.contract import AttPart
-from rpl_att.report.html import thread_traces_html
+from rpl_att.report_html import thread_traces_html
 from rpl_core.interfaces.section import SectionRequest
 
 THIN = "\N{NARROW NO-BREAK SPACE}"
@@ -111,7 +111,7 @@ def _part(seed: int) -> AttPart:
 @pytest.fixture(params=range(6))
 def shown(request: pytest.FixtureRequest) -> tuple[AttPart, str]:
     part = _part(request.param)
-    return part, thread_traces_html([part], SectionRequest({}))
+    return part, thread_traces_html([("gemm", part)], SectionRequest({}))
 
 
 def _number(text: str) -> float:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rpl_att.report.section import ThreadTraceSection
+from rpl_att.report import ThreadTraceSection
 from rpl_core.interfaces.section import Paragraph, SectionRequest, Table
 
 

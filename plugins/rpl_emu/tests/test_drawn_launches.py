@@ -20,10 +20,10 @@ import pytest
 from rpl_core.errors import BadDataError
 from rpl_core.interfaces.section import Paragraph, SectionRequest, Table
 from rpl_emu.calibration import compare, compare_programs, read_recorded
-from rpl_emu.heat.count import write_heat
-from rpl_emu.heat.sections import SUFFIX, HeatSection
+from rpl_emu.heat import SUFFIX, HeatSection
+from rpl_emu.heat_count import write_heat
 from rpl_emu.isa_mix import instruction_mix
-from rpl_emu.programs.rocpd_file import EmulatedLaunch, read_work, write_rocpd
+from rpl_emu.rocpd_file import EmulatedLaunch, read_work, write_rocpd
 
 CLASSES = ("valu.add.f32", "valu.fma.f64", "mfma.f16", "salu", "smem", "lds.read", "flat.read", "flat.write",
            "global.read", "global.write", "scratch.read", "buffer.write", "branch", "internal")  # fmt: skip

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rpl_core.errors import MissingError
-from rpl_emu.programs.software_gpu import Runtime, find_launcher, find_runtime
+from rpl_emu.software_gpu import Runtime, find_launcher, find_runtime
 
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 
@@ -82,7 +82,7 @@ def test_the_launcher_is_looked_for_beside_the_emulator(tmp_path, monkeypatch):
 
 
 def test_the_doctor_names_the_runtimes_or_how_to_get_one(cache, rpl_cli, monkeypatch):
-    monkeypatch.setattr("rpl_emu.programs.software_gpu._SYSTEM", ())
+    monkeypatch.setattr("rpl_emu.software_gpu._SYSTEM", ())
     shown = rpl_cli("doctor", "--json").json()["emulated-runtime"]
     assert (shown["status"], shown["remedy"][:19]) == ("missing", "rpl emu get-runtime")
     root = cache("one", "libamdhip64.so.6")

@@ -10,8 +10,8 @@ import pytest
 from rpl_core.errors import BadDataError, MissingError
 from rpl_core.interfaces.collector import PlannedPass
 from rpl_core.model.trace import TraceRole
-from rpl_emu.programs.collector import EmulatedCollector
-from rpl_emu.programs.rocpd_file import read_work, write_rocpd
+from rpl_emu.collector import EmulatedCollector
+from rpl_emu.rocpd_file import read_work, write_rocpd
 
 
 def launch(kernel, queue, bound_ns, *, done_before=0, completes=0, **facts):

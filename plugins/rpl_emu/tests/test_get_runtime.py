@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from rpl_emu import runtime_packages
-from rpl_emu.native_program import environment
 from rpl_emu.runtime_packages import SUITES, Package, listed
+from rpl_emu.software_gpu import environment
 
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 

@@ -9,9 +9,9 @@ import pytest
 
 from rpl_core.errors import BadDataError
 from rpl_core.interfaces.reader import InputSet
-from rpl_emu.heat.count import write_heat
-from rpl_emu.heat.sections import SUFFIX, HeatReader
-from rpl_emu.programs.rocpd_file import EmulatedLaunch
+from rpl_emu.heat import SUFFIX, HeatReader
+from rpl_emu.heat_count import write_heat
+from rpl_emu.rocpd_file import EmulatedLaunch
 from rpl_testkit.requirements import require
 
 SOURCE = """\

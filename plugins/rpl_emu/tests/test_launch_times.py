@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from rpl_core.errors import BadDataError
-from rpl_emu.programs.rocpd_file import read_work
+from rpl_emu.rocpd_file import read_work
 
 Record = dict[str, Any]
 

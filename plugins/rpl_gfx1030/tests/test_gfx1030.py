@@ -8,7 +8,7 @@ from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.model.trace import Agent
 from rpl_gfx1030.plugin import rpl_detect_device, rpl_device_models
 from rpl_rocprofv3.collector.passes import plan_passes
-from rpl_testkit.devices import launch_quantities
+from rpl_testkit.traces import launch_quantities
 
 SPEC, PUBLISHED = CeilingOrigin.SPEC, CeilingOrigin.PUBLISHED
 MODELS = {model.name: model for model in rpl_device_models()}

@@ -12,7 +12,7 @@ from rpl_core.model.metric import Exactness
 from rpl_core.model.trace import Agent
 from rpl_gfx1100.plugin import rpl_detect_device, rpl_device_models
 from rpl_rocprofv3.collector.passes import plan_passes
-from rpl_testkit.devices import launch_quantities
+from rpl_testkit.traces import launch_quantities
 
 SPEC = CeilingOrigin.SPEC
 MODELS = {model.name: model for model in rpl_device_models()}

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from rpl_testkit.closed_loop import open_bench
+from rpl_testkit.fixtures import open_bench
 
 pytestmark = [pytest.mark.clang, pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -10,24 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpl_measure.estimates import (
+from rpl_measure.rank_tests import (
     NoiseLevel,
+    Requirement,
+    holm_adjusted,
     mad,
+    mann_whitney_test,
     median,
+    minimum_detectable_change,
     noise_level,
+    paired_precision,
+    pairs_needed,
     pseudo_median,
     robust_cv,
     robust_sigma,
-    shift,
-)
-from rpl_measure.rank_tests import (
-    Requirement,
-    holm_adjusted,
-    mann_whitney_test,
-    minimum_detectable_change,
-    paired_precision,
-    pairs_needed,
     runs_needed,
+    shift,
     student_quantile,
     unpaired_precision,
 )

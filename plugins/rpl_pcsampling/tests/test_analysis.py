@@ -18,8 +18,8 @@ from rpl_core.interfaces.analyzer import AnalysisContext, Fact, Facts
 from rpl_core.model.metric import Exactness, Metric, Origin
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import TraceRole
-from rpl_pcsampling.analysis.analyzer import PcSampleAnalyzer
-from rpl_pcsampling.analysis.counting import sampled_kernels, source_line
+from rpl_pcsampling.analyzer import PcSampleAnalyzer
+from rpl_pcsampling.counting import sampled_kernels, source_line
 from rpl_pcsampling.reader import PcSampleReader
 from rpl_pcsampling.reading import GrowingSamples
 from rpl_pcsampling.samples import EXTRA, PC_SAMPLES, SAMPLED_ISSUE, SAMPLED_STALLS, Method, Place, Position

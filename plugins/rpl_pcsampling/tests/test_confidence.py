@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from rpl_pcsampling.analysis.counting import MIN_SAMPLES, Ticks, shares_of, wilson
+from rpl_pcsampling.counting import MIN_SAMPLES, Ticks, shares_of, wilson
 
 
 def score_ends(hits, samples):

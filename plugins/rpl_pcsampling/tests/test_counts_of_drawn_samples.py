@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from rpl_core.model.metric import Origin
-from rpl_pcsampling.analysis.counting import sampled_kernels, source_line
+from rpl_pcsampling.counting import sampled_kernels, source_line
 from rpl_pcsampling.samples import INSTRUCTION_TYPES, STALL_REASONS, Method, PcSamples, Place, Position
 
 PLACES = (

@@ -10,7 +10,7 @@ import pytest
 
 from rpl_core.interfaces.section import SectionRequest
 from rpl_pcsampling.contract import SampledKernel
-from rpl_pcsampling.report.html import samples_html
+from rpl_pcsampling.report_html import samples_html
 
 THIN = "\N{NARROW NO-BREAK SPACE}"
 REASONS = ("waitcnt", "barrier_wait", "alu_dependency", "arbiter_not_win", "other_wait")

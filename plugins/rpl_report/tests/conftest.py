@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_testkit.command_line import CommandLine
+from rpl_testkit.fixtures import CommandLine
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from rpl_core.interfaces.section import RenderRequest
 from rpl_core.text import counted
 from rpl_report.options import SHOWN_KERNELS
 from rpl_report.text import TextRenderer
-from rpl_testkit.recordings import Launch
+from rpl_testkit.fixtures import Launch
 
 
 @pytest.fixture

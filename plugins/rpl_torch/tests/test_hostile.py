@@ -11,7 +11,7 @@ from rpl_core.errors import BadDataError
 from rpl_testkit.kineto_writer import KinetoTrace
 from rpl_torch.analysis.report import torch_report
 from rpl_torch.reader import TorchReader
-from rpl_torch.reading.trace import read_trace
+from rpl_torch.trace_file import read_trace
 
 
 def small():
@@ -195,7 +195,7 @@ def test_a_million_nested_stacks(tmp_path):
 
 
 def test_an_event_that_is_too_large_is_refused(tmp_path, monkeypatch):
-    from rpl_torch.reading import columns
+    from rpl_torch import columns
 
     monkeypatch.setattr(columns, "_LARGEST_VALUE", 10_000)
     monkeypatch.setattr(columns, "_WINDOW_BYTES", 1000)

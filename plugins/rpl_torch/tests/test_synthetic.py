@@ -305,8 +305,8 @@ def keys_of(event):
 
 @pytest.mark.parametrize("window", [64, 1000, 1 << 18])
 def test_however_the_file_is_cut_the_columns_are_the_same(tmp_path, monkeypatch, window):
-    from rpl_torch.reading import columns
-    from rpl_torch.reading.trace import read_trace
+    from rpl_torch import columns
+    from rpl_torch.trace_file import read_trace
 
     trace = rank_trace(0, operations=20)
     # What looks like the border of two events, and is none.

@@ -256,7 +256,7 @@ def test_sparse_regions_are_compared_without_reading_their_holes(rpl_cli, write_
 def test_pages_are_whole_and_end_with_their_region(write_rpl_capture):
     from rpl_vmreplay.capture.folder import open_capture
     from rpl_vmreplay.capture.plain_memory import pages_of
-    from rpl_vmreplay.interfaces.replayer import MemoryRange
+    from rpl_vmreplay.interfaces import MemoryRange
 
     size = 3 * (1 << 20) + 100
     touched = [(BASE + 5000, 4), (BASE + 8190, 4), (BASE + size - 1, 1), (BASE + 8 * (1 << 20) + 8, 8)]

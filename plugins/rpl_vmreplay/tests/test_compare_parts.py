@@ -45,7 +45,7 @@ from rpl_vmreplay.compare.outputs import (
     parameter_types,
 )
 from rpl_vmreplay.compare.pair import TurnsRequest, drawn_order, take_turns
-from rpl_vmreplay.interfaces.replayer import AgainstResult, Failure, MemoryRange, ReplayError, ReplayResult
+from rpl_vmreplay.interfaces import AgainstResult, Failure, MemoryRange, ReplayError, ReplayResult
 
 
 def _bytes(ranges):

@@ -18,7 +18,7 @@ from rpl_vmreplay.cli import replay
 from rpl_vmreplay.compare.judge import Control, ControlOutcome, Judgement, OutputResult, Verdict
 from rpl_vmreplay.compare.outputs import NOT_A_NUMBER, DataType, Output
 from rpl_vmreplay.compare.pair import Turns
-from rpl_vmreplay.interfaces.replayer import MemoryRange
+from rpl_vmreplay.interfaces import MemoryRange
 
 NOTICED = (ControlOutcome.BY_RESULTS, ControlOutcome.CRASHED)
 CHANGING = (*NOTICED, ControlOutcome.SURVIVED, ControlOutcome.ROUNDING)

@@ -31,7 +31,7 @@ from rpl_vmreplay.capture.plain_memory import PlainMemory, accesses_of, reproduc
 from rpl_vmreplay.capture.records import Dispatch, Region
 from rpl_vmreplay.capture.shrink import shrink
 from rpl_vmreplay.capture.wholeness import problems_of
-from rpl_vmreplay.interfaces.replayer import (
+from rpl_vmreplay.interfaces import (
     AccessLog,
     Failure,
     MemoryEdit,

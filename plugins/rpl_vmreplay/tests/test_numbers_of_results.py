@@ -31,7 +31,7 @@ from rpl_vmreplay.compare.outputs import (
     numbers_of,
     values_of,
 )
-from rpl_vmreplay.interfaces.replayer import MemoryRange
+from rpl_vmreplay.interfaces import MemoryRange
 
 FLOATS = (DataType.F64, DataType.F32, DataType.F16, DataType.BF16)
 SHORT = (DataType.F16, DataType.BF16)

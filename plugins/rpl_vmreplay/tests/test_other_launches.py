@@ -13,9 +13,8 @@ from rpl_optimize.interfaces.equivalence import (
     EquivalenceRequest,
     EquivalenceVerdict,
 )
-from rpl_vmreplay.compare.optimizer_check import CapturedLaunchCheck
 from rpl_vmreplay.compare.optimizer_options import CAPTURE
-from rpl_vmreplay.inputs.optimizer_check import VariedInputsCheck
+from rpl_vmreplay.optimizer_checks import CapturedLaunchCheck, VariedInputsCheck
 
 
 @pytest.mark.parametrize("check", [CapturedLaunchCheck(), VariedInputsCheck()])

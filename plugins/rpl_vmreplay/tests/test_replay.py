@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from rpl_codeobject.kernel_code import KernelArgument
-from rpl_vmreplay.interfaces.replayer import MemoryRange
+from rpl_vmreplay.interfaces import MemoryRange
 from rpl_vmreplay.replay.captured_code import stale_arguments
 from rpl_vmreplay.replay.outcome import Timing, ranges_of, timing_of
 

@@ -16,7 +16,7 @@ import pytest
 from rpl_codeobject.disassembly import Instruction
 from rpl_optimize.interfaces.equivalence import EquivalenceVerdict
 from rpl_vmreplay.inputs.arguments import around, constants_of
-from rpl_vmreplay.inputs.optimizer_check import Compared, Dropped, Limits, Tally, report
+from rpl_vmreplay.optimizer_checks import Compared, Dropped, Limits, Tally, report
 
 EQUAL, DIFFERENT, NOT_RUN = EquivalenceVerdict.EQUAL, EquivalenceVerdict.DIFFERENT, EquivalenceVerdict.NOT_RUN
 

@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 
-from rpl_autotune.interfaces.strategy import Evaluated, Phase, Proposed, Search, Strategy, StrategyRequest
+from rpl_autotune.interfaces import Evaluated, Phase, Proposed, Search, Strategy, StrategyRequest
 
 #: At the start a configuration that takes 1.5 times as long is accepted with probability 1/e.
 _FIRST_TEMPERATURE = math.log(1.5)

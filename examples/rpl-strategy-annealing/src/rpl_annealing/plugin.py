@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rpl_core import hookimpl
 
 if TYPE_CHECKING:
-    from rpl_autotune.interfaces.strategy import Strategy
+    from rpl_autotune.interfaces import Strategy
 
 RPL_API = 2
 

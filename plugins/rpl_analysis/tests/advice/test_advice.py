@@ -10,7 +10,7 @@ import pytest
 from rpl_analysis.advice import builtin_advice
 from rpl_analysis.bottleneck import builtin_rules
 from rpl_analysis.interfaces import label_name
-from rpl_testkit.recordings import Launch
+from rpl_testkit.fixtures import Launch
 
 #: Figures that rules test and no counter gives by itself.
 _DERIVED = {"theoretical_occupancy", "grid_fill", "lds_utilization"}

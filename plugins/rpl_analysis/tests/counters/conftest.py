@@ -12,8 +12,8 @@ import pytest
 from rpl_core.model.device import CounterMap, DeviceModel, Quantity
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import CounterValues, Trace
-from rpl_testkit.devices import make_device as a_device
 from rpl_testkit.traces import TracedDispatch, make_trace
+from rpl_testkit.traces import make_device as a_device
 
 PassBuilder = Callable[..., Trace]
 DeviceBuilder = Callable[..., DeviceModel]

@@ -16,7 +16,7 @@ import rpl_gfx1030.plugin
 import rpl_gfx1100.plugin
 from rpl_core.model.device import DeviceModel
 from rpl_core.model.metric import Exactness, Metric
-from rpl_testkit.devices import launch_quantities
+from rpl_testkit.traces import launch_quantities
 
 EXACT, ESTIMATE, INTERVAL = Exactness.EXACT, Exactness.ESTIMATE, Exactness.INTERVAL
 LOWER_BOUND = Exactness.LOWER_BOUND

@@ -1,6 +1,6 @@
 """Random host programs played by the simulator of the test kit, which knows what really waited for what.
 
-The recorded calls prove a part of it (``rpl_testkit.simulation.proofs``): that part must be found and
+The recorded calls prove a part of it (``rpl_testkit.simulation.figures``): that part must be found and
 certain, and nothing that is certain may be untrue. Paths and predictions must be those of a program that is
 played again.
 """
@@ -21,7 +21,7 @@ from rpl_analysis.execution_graph.build import execution_graph
 from rpl_analysis.execution_graph.dependencies.graph_launches import NO_LINK, link_lanes
 from rpl_analysis.execution_graph.graph import Confidence, lanes_are_queues
 from rpl_analysis.what_if import FasterKernel, ReplayedRun
-from rpl_testkit.simulation.proofs import proven_order
+from rpl_testkit.simulation.figures import proven_order
 from rpl_testkit.simulation.runtime import Costs, HostThread, Kind, Played, Step, beside, play
 
 from .conftest import FoundEdges

@@ -18,7 +18,7 @@ from rpl_analysis.ranks.report import (
     rank_report,
 )
 from rpl_core.model.recording import merge_traces
-from rpl_testkit.recordings import Launch
+from rpl_testkit.fixtures import Launch
 from rpl_testkit.traces import TracedDispatch, make_trace, mi300x_agent
 
 _COLLECTIVES = ("twoShotAllReduceKernel", "oneShotAllReduceKernel")

@@ -21,7 +21,7 @@ from rpl_core.model.device import (
     TypedWork,
 )
 from rpl_core.model.metric import Exactness, Metric, Origin
-from rpl_testkit.devices import make_device as a_device
+from rpl_testkit.traces import make_device as a_device
 
 SPEC, MEASURED = CeilingOrigin.SPEC, CeilingOrigin.MEASURED
 COUNTER_MAP = CounterMap(

@@ -21,8 +21,7 @@ from rpl_core.model.device import (
 from rpl_core.model.metric import Exactness
 from rpl_core.model.recording import Recording
 from rpl_core.pipeline import AnalysisRequest, analyse
-from rpl_testkit.devices import make_device
-from rpl_testkit.traces import TracedDispatch, make_trace
+from rpl_testkit.traces import TracedDispatch, make_device, make_trace
 
 SPEC = CeilingOrigin.SPEC
 

@@ -8,7 +8,7 @@ import pytest
 from rpl_analysis.options import at_clock, with_bandwidth
 from rpl_core.errors import UsageError
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, MemoryCeiling, Pipe
-from rpl_testkit.devices import make_device
+from rpl_testkit.traces import make_device
 
 GPU = make_device(
     clock_mhz=2000.0,

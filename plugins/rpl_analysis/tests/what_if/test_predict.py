@@ -49,7 +49,7 @@ def test_a_trace_without_usable_times_is_refused():
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    from rpl_testkit.command_line import CommandLine
+    from rpl_testkit.fixtures import CommandLine
 
     folder = tmp_path_factory.mktemp("demo") / "run"
     with pytest.MonkeyPatch.context() as patch:

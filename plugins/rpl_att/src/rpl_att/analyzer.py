@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.facts import KERNEL_TIMES
-from rpl_att.facts import ATT, DEPENDENCY_WAIT_FRACTION, MFMA_UTILIZATION, TRACE_HEADROOM, VALU_UTILIZATION
 from rpl_att.reader import EXTRA
-from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer, Fact
+from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer, Fact, KernelFigure
 from rpl_core.interfaces.document import DocumentContext, DocumentSection
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.metric import Exactness, Metric, Origin
@@ -16,6 +15,18 @@ from rpl_core.model.metric import Exactness, Metric, Origin
 if TYPE_CHECKING:
     from rpl_att.contract import AttPart
     from rpl_core.contracts.common import MetricDoc
+
+# The facts that thread traces give, by key.
+
+#: Kernel name -> block of its most traced dispatch, with the others inside. Kernels by name.
+ATT: Fact[Mapping[str, AttPart]] = Fact("att", Mapping)
+#: Part of the traced waves' life in which they waited for memory or were idle.
+TRACE_HEADROOM = KernelFigure("trace_headroom")
+# Under the names of quantities that counters give, too: a trace answers where there are no counters.
+DEPENDENCY_WAIT_FRACTION = KernelFigure("dependency_wait_fraction")
+VALU_UTILIZATION = KernelFigure("valu_utilization")
+MFMA_UTILIZATION = KernelFigure("mfma_utilization")
+
 
 FIGURES = (TRACE_HEADROOM, DEPENDENCY_WAIT_FRACTION, VALU_UTILIZATION, MFMA_UTILIZATION)
 _NOTE = "of the traced waves of one dispatch"
@@ -85,13 +96,13 @@ class ThreadTraceAnalyzer(Analyzer):
 
         architecture = architecture_of(context) if context.device else None
         known = context.facts[KERNEL_TIMES] or {}
-        blocks = [_named(att_block(trace, architecture), known) for trace in traces]
+        blocks = [_with_known_name(att_block(trace, architecture), known) for trace in traces]
         by_kernel = {name: _joined(parts) for name, parts in _grouped(blocks).items()}
         facts: dict[Fact[Any], Any] = {ATT: by_kernel, **kernel_figures(by_kernel)}
         return AnalysisOutcome(facts, tuple(_diagnostics(blocks)))
 
 
-def _named(block: AttPart, known: Iterable[str]) -> AttPart:
+def _with_known_name(block: AttPart, known: Iterable[str]) -> AttPart:
     """``block`` under the name that the timing runs use for the kernel, where they know it."""
     for name in known:
         if name in (block.kernel, block.symbol):

@@ -159,7 +159,7 @@ class ThreadTraceCollector(Collector):
 
     def follow_up(self, request: FollowUpRequest) -> CollectionPlan | None:
         """Passes for the most critical kernels of the run so far, where the options ask for them."""
-        if not _wanted(request.options):
+        if not _is_asked_for(request.options):
             return None
         reason = self.missing()
         if reason is not None:
@@ -177,7 +177,7 @@ class ThreadTraceCollector(Collector):
         )
 
     def announcement(self, options: Options) -> str | None:
-        if not _wanted(options):
+        if not _is_asked_for(options):
             return None
         return f"thread traces of the {options[DEEP_TOP]} most critical kernels follow"
 
@@ -248,7 +248,7 @@ class ThreadTraceCollector(Collector):
         return _Attempt(planned, result, output, watch, log_path)
 
 
-def _wanted(options: Options) -> bool:
+def _is_asked_for(options: Options) -> bool:
     """Raises ``UsageError`` where a profiler is wanted and refused at the same time."""
     if not options[DEEP_ANALYSIS]:
         return False

@@ -13,17 +13,20 @@ import attrs
 import ijson
 import numpy as np
 
-from rpl_att.reading.code_table import CodeTable, parse_code, read_stats, stats_path
 from rpl_att.reading.folder import (
+    CodeTable,
     TraceFolder,
     files_beside,
     mapping,
     open_bounded,
+    parse_code,
     process_prefix,
     raw_files_of,
+    read_stats,
     recorded_architecture,
     rows,
     source_texts,
+    stats_path,
     whole,
 )
 from rpl_att.reading.wave_files import (
@@ -340,10 +343,10 @@ def _from_json(path: Path, folder: TraceFolder) -> Iterator[TracedKernel]:
         return
     for symbol in _items(path, _SYMBOLS):
         if isinstance(symbol, dict) and symbol.get("kernel_id") == kernel_id:
-            yield _named(symbol, path)
+            yield _kernel_of_symbol(symbol, path)
 
 
-def _named(symbol: dict[str, Any], path: Path) -> TracedKernel:
+def _kernel_of_symbol(symbol: dict[str, Any], path: Path) -> TracedKernel:
     mangled = str(symbol.get("kernel_name") or "").removesuffix(_DESCRIPTOR) or None
     shown = symbol.get("formatted_kernel_name") or symbol.get("demangled_kernel_name") or mangled
     return TracedKernel(

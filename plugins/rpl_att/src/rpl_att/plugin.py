@@ -58,7 +58,7 @@ def rpl_documents() -> tuple[DocumentSection, ...]:
 
 @hookimpl
 def rpl_report_sections() -> tuple[ReportSection, ...]:
-    from rpl_att.report.section import ThreadTraceSection
+    from rpl_att.report import ThreadTraceSection
 
     return (ThreadTraceSection(),)
 

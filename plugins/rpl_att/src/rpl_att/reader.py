@@ -44,7 +44,15 @@ class ThreadTraceReader(Reader):
                 raw.setdefault((file.parent, "_".join(map(str, raw_identity(file.name) or ()))), []).append(
                     file
                 )
-        spare = _spare_tables(files)
+        # Tables of agents that are not part of a trace of kernels or counters, by their path.
+        kinds = ("kernel_trace.csv", "counter_collection.csv")
+        used = {
+            file.with_name(f"{_without_gz(file.name).removesuffix(kind)}agent_info.csv")
+            for file in files
+            for kind in kinds
+            if _without_gz(file.name).endswith(kind)
+        }
+        spare = {file: file for file in files if file.name.endswith("agent_info.csv") and file not in used}
         for members in (*claimed.values(), *raw.values()):  # each table with the first trace of its process
             members += sorted({spare.pop(t) for m in tuple(members) if (t := agents_beside(m)) in spare})
         sets = [_decoded_set(members) for _, members in sorted(claimed.items())]
@@ -60,28 +68,16 @@ class ThreadTraceReader(Reader):
         if inputs.format == "raw thread trace":
             paths = tuple(path for path in inputs.paths if is_raw_file(path.name))
             return (_trace(inputs, read_raw_trace(paths), paths),)
-        tables = tuple(path for path in inputs.paths if _plain(path.name) in _TABLES)
+        tables = tuple(path for path in inputs.paths if _without_gz(path.name) in _TABLES)
         return (_trace(inputs, read_decoded_trace(tables[0].parent), tables),)
-
-
-def _spare_tables(files: Sequence[Path]) -> dict[Path | None, Path]:
-    """Tables of agents that are not part of a trace of kernels or counters, by their path."""
-    kinds = ("kernel_trace.csv", "counter_collection.csv")
-    used = {
-        file.with_name(f"{_plain(file.name).removesuffix(kind)}agent_info.csv")
-        for file in files
-        for kind in kinds
-        if _plain(file.name).endswith(kind)
-    }
-    return {file: file for file in files if file.name.endswith("agent_info.csv") and file not in used}
 
 
 def _decoded_folders(files: Sequence[Path]) -> Sequence[Path]:
     """Folders with a code table and an index of waves, or with one of them and a decoder's name."""
     tables: dict[Path, set[str]] = {}
     for file in files:
-        if _plain(file.name) in _TABLES[:2] and _looks_like_json(file):
-            tables.setdefault(file.parent, set()).add(_plain(file.name))
+        if _without_gz(file.name) in _TABLES[:2] and _looks_like_json(file):
+            tables.setdefault(file.parent, set()).add(_without_gz(file.name))
     return [f for f, found in tables.items() if len(found) == 2 or f.name.startswith("ui_output_")]
 
 
@@ -89,13 +85,13 @@ def _decoded_set(members: Iterable[Path]) -> InputSet:
     return InputSet(ThreadTraceReader.name, "decoded thread trace", tuple(sorted(members)))
 
 
-def _plain(name: str) -> str:
+def _without_gz(name: str) -> str:
     return name.removesuffix(".gz")
 
 
 def _folder_of(file: Path, folders: Iterable[Path]) -> Path | None:
     """The decoded folder that ``file`` is in, or whose statistics or raw trace it is."""
-    name = _plain(file.name)
+    name = _without_gz(file.name)
     if file.parent in folders:
         return file.parent if _MEMBER.fullmatch(name) else None
     if name.startswith("stats_ui_output_") and name.endswith(".csv"):

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rpl_att.instruction_class import IMMEDIATE, InstructionClass, classify, memory_operation, wait_of
-from rpl_att.reading.code_table import CodeTable
-from rpl_att.reading.folder import TraceFolder
+from rpl_att.reading.folder import CodeTable, TraceFolder
 from rpl_att.reading.wave_files import (
     CATEGORY,
     DURATION,
@@ -413,7 +412,12 @@ def _reduce(
             try:
                 with open_wave(path) as wave:
                     if check_first:
-                        _check(wave)
+                        # Read a wave to its end, so that a damaged one leaves
+                        # nothing behind.
+                        for _ in wave.instructions():
+                            pass
+                        wave.state_cycles()
+                        wave.waits()
                     reducer.add(file, wave)
             except BadDataError as error:
                 if not check_first:
@@ -422,21 +426,9 @@ def _reduce(
                 continue
             read.append(file)
         if read:
-            reducer.issue.end_simd(engine, simd, _window(read))
+            listed = list(read)
+            reducer.issue.end_simd(engine, simd, max(f.end for f in listed) - min(f.begin for f in listed))
     return reducer.result(missing, tuple(damaged))
-
-
-def _check(wave: OpenWave) -> None:
-    """Read a wave to its end, so that a damaged one leaves nothing behind."""
-    for _ in wave.instructions():
-        pass
-    wave.state_cycles()
-    wave.waits()
-
-
-def _window(files: Iterable[WaveFile]) -> int:
-    listed = list(files)
-    return max(f.end for f in listed) - min(f.begin for f in listed)
 
 
 def _merged(waits: Iterable[tuple[int, list[int]]]) -> list[tuple[int, list[int]]]:

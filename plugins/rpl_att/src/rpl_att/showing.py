@@ -10,8 +10,7 @@ from typing import Any
 import attrs
 
 from rpl_analysis.text import shown_names
-from rpl_att.analysis.att_block import att_block
-from rpl_att.analysis.hot_spots import cost, frames, hot_instructions, hot_lines, instruction
+from rpl_att.analysis.att_block import att_block, cost, frames, hot_instructions, hot_lines, instruction
 from rpl_att.analysis.totals import Totals, totals_of, waits
 from rpl_att.contract import AttInstruction, AttLoop, AttPart, AttSourceLine, AttWait
 from rpl_att.decoded_trace import ThreadTrace
@@ -465,11 +464,13 @@ def stacks(chosen: Chosen) -> tuple[tuple[tuple[str, ...], int], ...]:
 
 def collapsed(chosen: Chosen) -> str:
     """One line per stack, frames separated by semicolons, as flamegraph.pl reads it."""
-    lines = (f"{';'.join(_plain(frame) for frame in stack)} {cycles}\n" for stack, cycles in stacks(chosen))
+    lines = (
+        f"{';'.join(_frame_text(frame) for frame in stack)} {cycles}\n" for stack, cycles in stacks(chosen)
+    )
     return "".join(lines)
 
 
-def _plain(frame: str) -> str:
+def _frame_text(frame: str) -> str:
     """A frame without what separates frames and lines."""
     return " ".join(frame.replace(";", ",").split())
 

@@ -17,12 +17,11 @@ from rpl_core.text import counted
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_autotune.contracts.autotune import AutotuneDocument
-    from rpl_autotune.evaluation.templates import Templates
-    from rpl_autotune.interfaces.job import Timing
-    from rpl_autotune.interfaces.space import SearchSpace
-    from rpl_autotune.search.tuning import Tuning, TuningRequest, TuningTools
-    from rpl_autotune.space.possible import Expression
+    from rpl_autotune.contracts import AutotuneDocument
+    from rpl_autotune.interfaces import SearchSpace, Timing
+    from rpl_autotune.space import Expression
+    from rpl_autotune.templates import Templates
+    from rpl_autotune.tuning import Tuning, TuningRequest, TuningTools
     from rpl_core.cli.session import Session
 
 _FILE = click.Path(path_type=Path)
@@ -225,8 +224,8 @@ class AutotuneCall:
 
     def _finished(self, directory: Path) -> AutotuneDocument:
         from rpl_analysis.documents.load import load_document
-        from rpl_autotune.contracts.autotune import AutotuneDocument
-        from rpl_autotune.contracts.kinds import AutotuneContract
+        from rpl_autotune.contracts import AutotuneDocument
+        from rpl_autotune.plugin import AutotuneContract
 
         known = (c.value for c in self.session.host.catalog.documents().contributions)
         document = load_document(directory, AutotuneContract(), known)
@@ -244,7 +243,7 @@ class AutotuneCall:
     def _space(self) -> SearchSpace:
         """The space of ``--space``, or of the recording."""
         from rpl_autotune.recorded_space import read_recorded
-        from rpl_autotune.space.read import read_space, space_of
+        from rpl_autotune.space_file import read_space, space_of
 
         program = self.program
         if program.space is not None:
@@ -265,8 +264,8 @@ class AutotuneCall:
         return output.resolve()
 
     def _request(self, space: SearchSpace, scratch: Path) -> TuningRequest:
-        from rpl_autotune.interfaces.job import PluginChoice
-        from rpl_autotune.search.tuning import TuningRequest
+        from rpl_autotune.interfaces import PluginChoice
+        from rpl_autotune.tuning import TuningRequest
 
         program = self.program
         return TuningRequest(
@@ -290,7 +289,7 @@ class AutotuneCall:
 
     def _templates(self, space: SearchSpace) -> Templates:
         """The commands of ``--cmd-template``, ``--build`` and ``--validate``, checked against the space."""
-        from rpl_autotune.evaluation.templates import Templates, read_templates, source_digest
+        from rpl_autotune.templates import Templates, read_templates, source_digest
 
         program = self.program
         if program.recorded is not None:
@@ -307,8 +306,8 @@ class AutotuneCall:
         return attrs.evolve(templates, sources=source_digest(templates.build, Path.cwd()))
 
     def _timing(self) -> Timing:
-        from rpl_autotune.evaluation.run_job import checked_pattern
-        from rpl_autotune.interfaces.job import Timing
+        from rpl_autotune.interfaces import Timing
+        from rpl_autotune.run_job import checked_pattern
 
         asked, pattern = self.timing, self.timing.time_regex
         if pattern is not None:
@@ -337,10 +336,10 @@ class AutotuneCall:
         return min(asked, max(len(space) - 1, 1))
 
     def _tools(self, space: SearchSpace) -> TuningTools:
-        from rpl_autotune.cache import Cache
         from rpl_autotune.hookspecs import STRATEGIES
-        from rpl_autotune.search.outcome import RecordedRequest
-        from rpl_autotune.search.tuning import TuningTools
+        from rpl_autotune.outcome import RecordedRequest
+        from rpl_autotune.run_job import Cache
+        from rpl_autotune.tuning import TuningTools
         from rpl_core.plugins.boundary import plugin_boundary
 
         catalog, place, recorded = self.session.host.catalog, self.place, self.program.recorded
@@ -404,8 +403,8 @@ class AutotuneCall:
                         next_step="add --code-object FILE, or --build-all to --build",
                     )
             return space
-        from rpl_autotune.evaluation.templates import CodeRequest, code_features
-        from rpl_autotune.space.possible import parse_expression
+        from rpl_autotune.space import parse_expression
+        from rpl_autotune.templates import CodeRequest, code_features
         from rpl_core.pipeline import architectures
 
         def expression(text: str | None) -> Expression | None:
@@ -428,7 +427,7 @@ class AutotuneCall:
 
     def _built_programs(self, space: SearchSpace, scratch: Path) -> list[Path | None]:
         """The programs of all configurations, each distinct one built once; the search uses these builds."""
-        from rpl_autotune.evaluation.run_job import build_variant
+        from rpl_autotune.run_job import build_variant
 
         templates = self._templates(space)
         if not templates.build:
@@ -460,7 +459,7 @@ class AutotuneCall:
 
 def _code_objects(template: str, space: SearchSpace) -> list[Path | None]:
     """The files that ``--code-object`` names; those that are not there count as unknown."""
-    from rpl_autotune.evaluation.templates import filled_path
+    from rpl_autotune.templates import filled_path
 
     paths = [filled_path(template, space, index) for index in range(len(space))]
     present = {path: path.is_file() for path in set(paths)}
@@ -476,8 +475,8 @@ def _search(
     session: Session, request: TuningRequest, tools: TuningTools
 ) -> tuple[AutotuneDocument, InterruptedRunError | None]:
     """The finished document; with the error of an interrupt, after which it holds what there is."""
-    from rpl_autotune.search.outcome import autotune_document
-    from rpl_autotune.search.tuning import Tuning
+    from rpl_autotune.outcome import autotune_document
+    from rpl_autotune.tuning import Tuning
 
     with session.output.progress("autotune", total=request.budget + 1) as step:
         tuning = Tuning(request, attrs.evolve(tools, step=step))
@@ -489,8 +488,8 @@ def _search(
 
 
 def _measured(tuning: Tuning) -> Any:
-    from rpl_autotune.search.outcome import RecordedRequest, measure_finally, without_final
-    from rpl_autotune.search.tuning import JobWorkers
+    from rpl_autotune.outcome import RecordedRequest, measure_finally, without_final
+    from rpl_autotune.tuning import JobWorkers
     from rpl_core.interfaces.executor import Workers
     from rpl_core.plugins.boundary import plugin_boundary
 
@@ -509,7 +508,7 @@ def _measured(tuning: Tuning) -> Any:
 
 
 def _interrupted(tuning: Tuning) -> tuple[AutotuneDocument, InterruptedRunError]:
-    from rpl_autotune.search.outcome import autotune_document, without_final
+    from rpl_autotune.outcome import autotune_document, without_final
 
     kept = f" in {tuning.tools.cache.path}" if tuning.tools.cache is not None else ""
     document = autotune_document(tuning, "interrupted", without_final(tuning, "the search was interrupted"))
@@ -521,7 +520,7 @@ def _interrupted(tuning: Tuning) -> tuple[AutotuneDocument, InterruptedRunError]
 
 def _write_report(session: Session, request: TuningRequest, document: AutotuneDocument) -> None:
     """``report.html``: the documents of the winner's run with the section on the search."""
-    from rpl_autotune.search.outcome import KEPT_RUN
+    from rpl_autotune.outcome import KEPT_RUN
     from rpl_core.files import write_atomic
     from rpl_core.interfaces.section import RenderRequest, SectionOf
     from rpl_core.model.value_checks import require_value

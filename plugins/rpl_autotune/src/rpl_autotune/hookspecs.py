@@ -12,7 +12,7 @@ from rpl_core.hookspecs import hookspec
 from rpl_core.plugins.catalog import ContributionKind
 
 if TYPE_CHECKING:
-    from rpl_autotune.interfaces.strategy import Strategy
+    from rpl_autotune.interfaces import Strategy
 
 __all__ = ["KINDS", "STRATEGIES"]
 
@@ -29,10 +29,8 @@ def rpl_strategies(config: Mapping[str, Any]) -> tuple[Strategy, ...] | None:
     """
 
 
-_INTERFACES = "rpl_autotune.interfaces"
-
 STRATEGIES: ContributionKind[Strategy] = ContributionKind(
-    "rpl_strategies", "strategy", (f"{_INTERFACES}.strategy:Strategy",)
+    "rpl_strategies", "strategy", ("rpl_autotune.interfaces:Strategy",)
 )
 
 #: In the order of the hooks above.

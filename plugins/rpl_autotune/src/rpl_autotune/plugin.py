@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_core import hookimpl
+from rpl_core.interfaces.document import DocumentContract
 
 if TYPE_CHECKING:
-    from rpl_autotune.interfaces.strategy import Strategy
-    from rpl_core.interfaces.document import DocumentContract
+    from rpl_autotune.contracts import AutotuneDocument, SpaceFile
+    from rpl_autotune.interfaces import Strategy
     from rpl_core.interfaces.executor import Executor
     from rpl_core.interfaces.options import CommandOption
     from rpl_core.interfaces.section import ReportSection
@@ -40,15 +42,13 @@ def rpl_proposers() -> tuple[Proposer, ...]:
 
 @hookimpl
 def rpl_executors() -> tuple[Executor, ...]:
-    from rpl_autotune.search.outcome import RecordedExecutor
+    from rpl_autotune.outcome import RecordedExecutor
 
     return (RecordedExecutor(),)
 
 
 @hookimpl
 def rpl_documents() -> tuple[DocumentContract, ...]:
-    from rpl_autotune.contracts.kinds import AutotuneContract, SearchSpaceContract
-
     return (AutotuneContract(), SearchSpaceContract())
 
 
@@ -57,3 +57,30 @@ def rpl_report_sections() -> tuple[ReportSection, ...]:
     from rpl_autotune.report import AutotuneSection
 
     return (AutotuneSection(),)
+
+
+# The contracts as the core knows them; the models are imported when somebody looks.
+
+
+class AutotuneContract(DocumentContract):
+    name = "autotune"
+    summary = "a search of launch and tile parameters"
+
+    def model(self) -> type[AutotuneDocument]:
+        from rpl_autotune.contracts import AutotuneDocument
+
+        return AutotuneDocument
+
+    def found_in(self, directory: Path) -> str:
+        best = directory / "best"
+        return f"see it with `rpl autotune --show {directory}`; the profile of the winner is {best}"
+
+
+class SearchSpaceContract(DocumentContract):
+    name = "search-space"
+    summary = "the space file of `rpl autotune`"
+
+    def model(self) -> type[SpaceFile]:
+        from rpl_autotune.contracts import SpaceFile
+
+        return SpaceFile

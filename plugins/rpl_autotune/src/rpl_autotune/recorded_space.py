@@ -16,13 +16,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rpl_autotune.contracts.autotune import LARGEST_WHOLE, PARAMETER_NAME, AutotuneDocument, SpaceDescription
+from rpl_autotune.contracts import LARGEST_WHOLE, PARAMETER_NAME, AutotuneDocument, SpaceDescription
 from rpl_core.errors import BadDataError
 from rpl_core.files import read_regular
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_autotune.interfaces.space import SearchSpace, Value
+    from rpl_autotune.interfaces import SearchSpace, Value
 
 
 _MOST_BYTES = 1 << 30

@@ -23,16 +23,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from rpl_autotune.interfaces.strategy import Evaluated, random_draws
+from rpl_autotune.interfaces import Evaluated, Features, SearchSpace, random_draws
 from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_measure.rank_tests import signed_rank_test
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from rpl_autotune.interfaces.features import Features
-    from rpl_autotune.interfaces.space import SearchSpace
 
     Floats = NDArray[np.float64]
     Rows = NDArray[np.intp]
@@ -385,7 +382,15 @@ def _tested(space: SearchSpace, training: Training, rows: Rows, seed: int) -> _T
         return None
     # What predicting their own mean would leave, the mean being of the others each time.
     correction = len(rows) / (len(rows) - 1)
-    errors = times - _predictions(space, training, rows, seed)
+    # For each draw the prediction of a model without its part.
+    predicted = np.empty(len(rows))
+    for part in np.array_split(np.arange(len(rows)), _FOLDS):
+        rest = np.setdiff1d(np.arange(len(training.rows)), rows[part])
+        seen = attrs.evolve(training, rows=training.rows[rest], log_times=training.log_times[rest])
+        model = TimeModel(space.features, seed)
+        model.fit(seen)
+        predicted[part] = model.predict(training.rows[rows[part]]).mean
+    errors = times - predicted
     return _Tested(errors, (times - times.mean()) * correction, (times - times.mean()) ** 2 * correction)
 
 
@@ -413,18 +418,6 @@ def _lower_end(squared_errors: Floats, spread: Floats) -> float:
 
     candidates = np.arange(99, -100, -1) / 100
     return float(next((r2 for r2 in candidates if is_refuted(float(r2))), -1.0))
-
-
-def _predictions(space: SearchSpace, training: Training, drawn: Rows, seed: int) -> Floats:
-    """For each draw the prediction of a model without its part."""
-    predicted = np.empty(len(drawn))
-    for part in np.array_split(np.arange(len(drawn)), _FOLDS):
-        rest = np.setdiff1d(np.arange(len(training.rows)), drawn[part])
-        seen = attrs.evolve(training, rows=training.rows[rest], log_times=training.log_times[rest])
-        model = TimeModel(space.features, seed)
-        model.fit(seen)
-        predicted[part] = model.predict(training.rows[drawn[part]]).mean
-    return predicted
 
 
 # Which parameters matter by the model: parts of the variance of its predictions over the whole space.

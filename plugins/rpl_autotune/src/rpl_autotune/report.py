@@ -13,8 +13,8 @@ from rpl_core.interfaces.section import Block, Paragraph, ReportSection, Section
 from rpl_core.text import counted, format_table, printable, shorten, wrap_lines
 
 if TYPE_CHECKING:
-    from rpl_autotune.contracts.autotune import AutotuneDocument, ComparisonPart, EvaluationPart
-    from rpl_autotune.interfaces.space import Value
+    from rpl_autotune.contracts import AutotuneDocument, ComparisonPart, EvaluationPart
+    from rpl_autotune.interfaces import Value
 
 
 class AutotuneSection(ReportSection):
@@ -92,7 +92,12 @@ def predicted_text(item: EvaluationPart) -> str:
 
 
 def _lines(document: AutotuneDocument, width: int | None) -> Iterator[str]:
-    yield from _summary(document)
+    failed = f", {document.failed_configs} of them failed" if document.failed_configs else ""
+    cached = f", {document.cached_configs} from the cache" if document.cached_configs else ""
+    size, measured = document.search_space_size, document.evaluated_configs
+    how = f"strategy {document.strategy}, seed {document.seed}; ended by: {document.termination_reason}"
+    yield f"{measured} of {size} configurations measured{failed}{cached} ({how})"
+    yield f"time: {_SOURCES[document.time_source]}{_MARK.get(document.origin or '', '')}"
     yield ""
     yield from _best(document)
     yield ""
@@ -103,15 +108,6 @@ def _lines(document: AutotuneDocument, width: int | None) -> Iterator[str]:
     yield from _devices(document)
     yield ""
     yield from _table(document, width)
-
-
-def _summary(document: AutotuneDocument) -> Iterator[str]:
-    failed = f", {document.failed_configs} of them failed" if document.failed_configs else ""
-    cached = f", {document.cached_configs} from the cache" if document.cached_configs else ""
-    size, measured = document.search_space_size, document.evaluated_configs
-    how = f"strategy {document.strategy}, seed {document.seed}; ended by: {document.termination_reason}"
-    yield f"{measured} of {size} configurations measured{failed}{cached} ({how})"
-    yield f"time: {_SOURCES[document.time_source]}{_MARK.get(document.origin or '', '')}"
 
 
 def _best(document: AutotuneDocument) -> Iterator[str]:

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_autotune.hookspecs import STRATEGIES
-from rpl_autotune.interfaces.space import SearchSpace
-from rpl_autotune.interfaces.strategy import Evaluated, Proposed, Search, Strategy, StrategyRequest
+from rpl_autotune.interfaces import Evaluated, Proposed, Search, SearchSpace, Strategy, StrategyRequest
 from rpl_autotune.options import TUNE, TUNE_BUDGET, TUNE_FINALISTS, TUNE_RUNS, TUNE_STRATEGY
 from rpl_core.errors import BadDataError, MissingError, PluginError, RplError
 from rpl_core.files import read_regular

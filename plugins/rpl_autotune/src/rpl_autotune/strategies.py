@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from rpl_autotune.interfaces.strategy import (
+from rpl_autotune.interfaces import (
     Evaluated,
     Phase,
     Proposed,
@@ -34,11 +34,9 @@ from rpl_core.errors import MissingError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rpl_autotune.interfaces.space import SearchSpace
+    from rpl_autotune.interfaces import SearchSpace
 
     Floats = NDArray[np.float64]
-
-# The strategy ``regression``: seed, prediction, confirmation, and no trust without held-out evidence.
 
 #: Of so many random candidates the one farthest from all measured ones is taken. All candidates would give
 #: corners of the space only (chosen).
@@ -236,7 +234,10 @@ class _RegressionSearch(Search):
         worth = _expected_gain(prediction, float(training.log_times.min()))
         chances = success_probability(self._space.features, training, rows, self._request.seed)
         worth = worth if chances is None else worth * chances
-        kept = _unpruned(prediction, self._request.prune_factor)
+        # Predictions up to ``prune_factor`` times the best one.
+        kept = np.flatnonzero(
+            prediction.mean <= float(prediction.mean.min()) + math.log(self._request.prune_factor)
+        )
         turn = len(busy) % 4 if _is_stalled(history) else 1
         if turn == 0:  # where the model knows least, whatever it predicts there
             phase, kept = Phase.EXPLORE, np.arange(rows.size)
@@ -281,11 +282,6 @@ def _draws_due(turn: int) -> int:
         due += sum(k % every == 1 for k in range(begin, min(end, turn + 1)))
         begin = end
     return due
-
-
-def _unpruned(prediction: Prediction, factor: float) -> NDArray[np.intp]:
-    """Predictions up to ``factor`` times the best one."""
-    return np.flatnonzero(prediction.mean <= float(prediction.mean.min()) + math.log(factor))
 
 
 def _is_stalled(history: Sequence[Evaluated]) -> bool:

@@ -8,6 +8,14 @@ import textwrap
 
 import pytest
 
+from rpl_autotune.interfaces import PluginChoice, SearchSpace, Timing
+from rpl_autotune.options import SearchOptions
+from rpl_autotune.outcome import autotune_document, measure_finally
+from rpl_autotune.strategies import RegressionStrategy
+from rpl_autotune.templates import Templates
+from rpl_autotune.tuning import JobWorkers, Tuning, TuningRequest, TuningTools
+from rpl_core.interfaces.executor import Executor, ExecutorRequest
+
 #: Fastest at bm=64, bn=32; larger products than 16384 crash, bn=16 computes wrong results, mode "hang" hangs.
 PROGRAM = """
 import sys, time
@@ -48,3 +56,55 @@ def tune(rpl_cli, workplace):
         return rpl_cli("autotune", *arguments, "--cmd-template", command, *timed, *usual, *words)
 
     return run
+
+
+@pytest.fixture
+def search_on():
+    """``search_on(devices, folder, ...)``: the document of a whole search, measured by scripted devices."""
+    return _search_on
+
+
+class ScriptedExecutor(Executor):
+    name, summary = "scripted", "for tests"
+
+    def open(self, request):
+        raise NotImplementedError
+
+
+def _search_on(devices, folder, *, size, budget, rounds, seed, exhaustive, default=0, **more):
+    """The document of one search over ``size`` configurations; ``more``: templates, limit, cache."""
+    request = TuningRequest(
+        space=SearchSpace(("N",), tuple((n,) for n in range(size)), default),
+        templates=more.get("templates", Templates(("program", "{N}"))),
+        command_text="program {N}",
+        build_text=None,
+        timing=Timing(source="printed", runs=3, pattern="x"),
+        budget=budget,
+        options=SearchOptions(
+            most_evaluations=None,
+            time_budget_s=None,
+            exhaustive=exhaustive,
+            strategy="regression",
+            seed=seed,
+            seed_fraction=0.2,
+            prune_factor=1.75,
+            confirm_rounds=rounds,
+        ),
+        time_limit_s=more.get("limit_s", 1.0),
+        build_time_limit_s=1.0,
+        scratch=folder,
+        working_directory=folder,
+        plugins=PluginChoice(),
+    )
+    tools = TuningTools(
+        RegressionStrategy(),
+        "rpl_autotune",
+        ScriptedExecutor(),
+        "tests",
+        ExecutorRequest(),
+        more.get("cache"),
+    )
+    tuning = Tuning(request, tools)
+    with JobWorkers(devices, "tests", "executor 'scripted'") as workers:
+        end = tuning.run(workers)
+        return autotune_document(tuning, end, measure_finally(tuning, workers))

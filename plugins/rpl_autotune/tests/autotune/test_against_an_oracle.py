@@ -17,14 +17,8 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from rpl_autotune.evaluation.templates import Templates
-from rpl_autotune.interfaces.job import Job, Outcome, PluginChoice, Reading, Timing
-from rpl_autotune.interfaces.space import SearchSpace
-from rpl_autotune.options import SearchOptions
-from rpl_autotune.search.outcome import autotune_document, measure_finally
-from rpl_autotune.search.tuning import JobWorkers, Tuning, TuningRequest, TuningTools
-from rpl_autotune.strategies import RegressionStrategy
-from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Workers
+from rpl_autotune.interfaces import Job, Outcome, Reading
+from rpl_core.interfaces.executor import Answer, Workers
 
 SIZE, RUNS = 6, 3
 #: What executors of others may call a time.
@@ -72,48 +66,6 @@ class Scripted(Workers):
 
     def close(self):
         pass
-
-
-class ScriptedExecutor(Executor):
-    name, summary = "scripted", "for tests"
-
-    def open(self, request):
-        raise NotImplementedError
-
-
-def tuned(seed, rounds, default, folder):
-    """The device and what was made of its answers."""
-    space = SearchSpace(("N",), tuple((n,) for n in range(SIZE)), default)
-    request = TuningRequest(
-        space=space,
-        templates=Templates(("program", "{N}")),
-        command_text="program {N}",
-        build_text=None,
-        timing=Timing(source="printed", runs=RUNS, pattern="x"),
-        budget=SIZE,
-        options=SearchOptions(
-            most_evaluations=None,
-            time_budget_s=None,
-            exhaustive=True,
-            strategy="regression",
-            seed=seed,
-            seed_fraction=0.2,
-            prune_factor=1.75,
-            confirm_rounds=rounds,
-        ),
-        time_limit_s=1.0,
-        build_time_limit_s=1.0,
-        scratch=folder,
-        working_directory=folder,
-        plugins=PluginChoice(),
-    )
-    tools = TuningTools(
-        RegressionStrategy(), "rpl_autotune", ScriptedExecutor(), "tests", ExecutorRequest(), None
-    )
-    tuning, device = Tuning(request, tools), Scripted(seed)
-    with JobWorkers(device, "tests", "executor 'scripted'") as workers:
-        end = tuning.run(workers)
-        return device, autotune_document(tuning, end, measure_finally(tuning, workers))
 
 
 # The oracle.
@@ -185,10 +137,14 @@ def verdict(interval):
     return "faster" if interval[0] > 1 else "slower" if interval[1] < 1 else "unproven"
 
 
-def judge(seed, folder):
+def judge(search_on, seed, folder):
     """One search judged; what it came to."""
     rounds, default = (10, 0, 10, 4, 7)[seed % 5], seed % SIZE
-    device, document = tuned(seed, rounds, default, folder)
+    device = Scripted(seed)
+    # A search over all of its configurations, so that only the answers decide.
+    document = search_on(
+        device, folder, size=SIZE, budget=SIZE, rounds=rounds, seed=seed, exhaustive=True, default=default
+    )
     wanted = expected(device, rounds, default)
     for item in document.evaluations:
         reading = device.searched[item.parameters["N"]]
@@ -221,8 +177,8 @@ def judge(seed, folder):
     return ("swapped, " if final.swapped else "") + verdict(compared.get("runner_up"))
 
 
-def test_winner_proof_and_failures_are_those_of_the_oracle(tmp_path):
-    came_to = Counter(judge(seed, tmp_path) for seed in range(150))
+def test_winner_proof_and_failures_are_those_of_the_oracle(tmp_path, search_on):
+    came_to = Counter(judge(search_on, seed, tmp_path) for seed in range(150))
     # Each way to end was there often enough, so none of them was left untried.
     ways = ("not fresh", "too few", "faster", "unproven", "swapped, faster")
     assert min(came_to[one] for one in ways) >= 3

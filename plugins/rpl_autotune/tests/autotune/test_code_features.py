@@ -12,11 +12,10 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_autotune.evaluation.templates import CodeRequest, code_features
-from rpl_autotune.interfaces.space import SearchSpace
-from rpl_autotune.interfaces.strategy import Evaluated
+from rpl_autotune.interfaces import Evaluated, SearchSpace
 from rpl_autotune.regression import TimeModel, training_of
-from rpl_autotune.space.possible import parse_expression
+from rpl_autotune.space import parse_expression
+from rpl_autotune.templates import CodeRequest, code_features
 from rpl_core.pipeline import architectures
 
 pytestmark = pytest.mark.clang

@@ -7,7 +7,7 @@ import csv
 import numpy as np
 import pytest
 
-from rpl_autotune.search.outcome import compare_times
+from rpl_autotune.outcome import compare_times
 
 pytestmark = pytest.mark.data
 

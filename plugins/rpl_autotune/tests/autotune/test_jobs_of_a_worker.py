@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from rpl_autotune.evaluation.run_job import answer_job, checked_pattern, run_job
-from rpl_autotune.interfaces.job import Job, Outcome, Timing, Variant
+from rpl_autotune.interfaces import Job, Outcome, Timing, Variant
+from rpl_autotune.run_job import answer_job, checked_pattern, run_job
 from rpl_core.errors import MissingError, UsageError
 
 PROGRAM = """\

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import rpl_autotune.space.read as reading
-from rpl_autotune.contracts.autotune import SpaceDescription
-from rpl_autotune.space.possible import ExpressionError, parse_expression
-from rpl_autotune.space.read import space_of
+import rpl_autotune.space_file as reading
+from rpl_autotune.contracts import SpaceDescription
+from rpl_autotune.space import ExpressionError, parse_expression
+from rpl_autotune.space_file import space_of
 from rpl_core.errors import BadDataError
 
 TEN = [f"P{n}" for n in range(10)]

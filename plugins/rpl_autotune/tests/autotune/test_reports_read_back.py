@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from rpl_autotune.contracts.autotune import (
+from rpl_autotune.contracts import (
     AutotuneDocument,
     BestPart,
     ComparisonPart,

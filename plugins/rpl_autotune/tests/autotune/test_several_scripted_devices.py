@@ -13,16 +13,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from rpl_autotune.cache import Cache
-from rpl_autotune.evaluation.templates import Templates
-from rpl_autotune.interfaces.job import Job, Outcome, PluginChoice, Reading, Timing
-from rpl_autotune.interfaces.space import SearchSpace
-from rpl_autotune.options import SearchOptions
-from rpl_autotune.search.outcome import autotune_document, measure_finally
-from rpl_autotune.search.tuning import JobWorkers, Tuning, TuningRequest, TuningTools
-from rpl_autotune.strategies import RegressionStrategy
+from rpl_autotune.interfaces import Job, Outcome, Reading
+from rpl_autotune.run_job import Cache
+from rpl_autotune.templates import Templates
 from rpl_core.errors import ApplicationError
-from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Workers
+from rpl_core.interfaces.executor import Answer, Workers
 
 SIZE, ROUNDS = 12, 6
 FAILURES = ("build_failed", "failed", "time_limit", "wrong", "no_time")
@@ -117,47 +112,19 @@ class Deserted(Machines):
         return ()
 
 
-class NoExecutor(Executor):
-    name, summary = "scripted", "for tests"
+@pytest.fixture
+def searched(search_on):
+    """``searched(machines, seed, folder, ...)``: the document of one search on these devices."""
 
-    def open(self, request):
-        raise NotImplementedError
+    def run(machines, seed, folder, **more):
+        return search_on(
+            machines, folder, size=SIZE, budget=machines.budget, rounds=ROUNDS, seed=seed, **more
+        )
 
-
-def searched(machines, seed, folder, *, exhaustive, default=0, **more):
-    request = TuningRequest(
-        space=SearchSpace(("N",), tuple((n,) for n in range(SIZE)), default),
-        templates=more.get("templates", Templates(("program", "{N}"))),
-        command_text="program {N}",
-        build_text=None,
-        timing=Timing(source="printed", runs=3, pattern="x"),
-        budget=machines.budget,
-        options=SearchOptions(
-            most_evaluations=None,
-            time_budget_s=None,
-            exhaustive=exhaustive,
-            strategy="regression",
-            seed=seed,
-            seed_fraction=0.2,
-            prune_factor=1.75,
-            confirm_rounds=ROUNDS,
-        ),
-        time_limit_s=more.get("limit_s", 1.0),
-        build_time_limit_s=1.0,
-        scratch=folder,
-        working_directory=folder,
-        plugins=PluginChoice(),
-    )
-    tools = TuningTools(
-        RegressionStrategy(), "tests", NoExecutor(), "tests", ExecutorRequest(), more.get("cache")
-    )
-    tuning = Tuning(request, tools)
-    with JobWorkers(machines, "tests", "executor 'scripted'") as workers:
-        end = tuning.run(workers)
-        return autotune_document(tuning, end, measure_finally(tuning, workers))
+    return run
 
 
-def judge(seed, folder):
+def judge(searched, seed, folder):
     """One search judged; what happened in it."""
     budget, count = (SIZE, 8, 5)[seed % 3], 1 + seed % 4
     states = np.random.default_rng(seed).permutation(FAILURES)
@@ -226,17 +193,17 @@ def judge(seed, folder):
     return happened
 
 
-def test_times_of_devices_that_come_and_go_are_those_of_one(tmp_path):
-    happened = Counter(one for seed in range(30) for one in judge(seed, tmp_path))
+def test_times_of_devices_that_come_and_go_are_those_of_one(tmp_path, searched):
+    happened = Counter(one for seed in range(30) for one in judge(searched, seed, tmp_path))
     assert min(happened[one] for one in ("several", "lost")) >= 3
 
 
-def test_a_reference_that_fails_on_one_of_several_devices_ends_the_search(tmp_path):
+def test_a_reference_that_fails_on_one_of_several_devices_ends_the_search(tmp_path, searched):
     with pytest.raises(ApplicationError, match=r"fails on gpu\d: (scripted|now gpu1 joins it)"):
         searched(Machines(1, 2, 8, {4: "failed"}), 1, tmp_path, exhaustive=False, default=4)
 
 
-def test_times_without_a_reference_are_not_mixed_with_those_of_a_device_that_comes_later(tmp_path):
+def test_times_without_a_reference_are_not_mixed_with_those_of_a_device_that_comes_later(tmp_path, searched):
     machines = Machines(3, 2, SIZE, {4: "failed"}, steady=True)
     machines.joins["gpu1"] = 3
     with pytest.raises(ApplicationError, match="fails on gpu0: now gpu1 joins it"):
@@ -244,7 +211,7 @@ def test_times_without_a_reference_are_not_mixed_with_those_of_a_device_that_com
     assert machines.told == 3
 
 
-def test_a_reference_that_fails_on_the_only_device_costs_only_itself(tmp_path):
+def test_a_reference_that_fails_on_the_only_device_costs_only_itself(tmp_path, searched):
     document = searched(Machines(2, 1, 8, {4: "failed"}), 2, tmp_path, exhaustive=False, default=4)
     (device,) = document.devices
     assert (device.reference_ms, device.correction, device.evaluations) == (None, None, 8)
@@ -254,7 +221,7 @@ def test_a_reference_that_fails_on_the_only_device_costs_only_itself(tmp_path):
 
 
 @pytest.mark.parametrize("sources", ["what is built from", None])
-def test_a_search_made_again_measures_only_what_may_come_out_differently(tmp_path, sources):
+def test_a_search_made_again_measures_only_what_may_come_out_differently(tmp_path, searched, sources):
     """A longer time limit may let a slow one end; a build that nobody can compare is made again."""
     templates = Templates(("program", "{N}"), ("compiler", "-DN={N}"), sources=sources)
     path = tmp_path / "cache"
@@ -287,7 +254,7 @@ def test_a_search_made_again_measures_only_what_may_come_out_differently(tmp_pat
                 assert time_ms / machines.truth[index] in [pytest.approx(f) for f in machines.factor.values()]
 
 
-def test_where_no_device_is_left_one_is_waited_for(tmp_path):
+def test_where_no_device_is_left_one_is_waited_for(tmp_path, searched):
     machines = Deserted(1, 1, SIZE)
     document = searched(machines, 1, tmp_path, exhaustive=True)
     assert machines.waits_alone == 2

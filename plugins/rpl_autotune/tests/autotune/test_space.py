@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpl_autotune.space.possible import ExpressionError, parse_expression
-from rpl_autotune.space.read import read_space
+from rpl_autotune.space import ExpressionError, parse_expression
+from rpl_autotune.space_file import read_space
 from rpl_core.errors import BadDataError, UsageError
 
 NAMES = frozenset({"A", "B", "MODE"})
@@ -81,7 +81,7 @@ def test_the_default(space):
     ],
 )
 def test_mistakes_are_named(space, content, says, monkeypatch):
-    monkeypatch.setattr("rpl_autotune.space.read.MOST_CONFIGURATIONS", 1000)
+    monkeypatch.setattr("rpl_autotune.space_file.MOST_CONFIGURATIONS", 1000)
     with pytest.raises(BadDataError, match=says):
         space(content)
 

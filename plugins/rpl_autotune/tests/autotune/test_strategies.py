@@ -8,8 +8,7 @@ from itertools import product, takewhile
 import numpy as np
 import pytest
 
-from rpl_autotune.interfaces.space import SearchSpace
-from rpl_autotune.interfaces.strategy import Evaluated, Phase, StrategyRequest, random_draws
+from rpl_autotune.interfaces import Evaluated, Phase, SearchSpace, StrategyRequest, random_draws
 from rpl_autotune.regression import FEWEST, Trust, effects_of, held_out
 from rpl_autotune.strategies import OptunaStrategy, RegressionStrategy
 

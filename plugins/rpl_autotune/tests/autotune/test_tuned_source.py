@@ -11,8 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
-from rpl_testkit.closed_loop import ClosedLoopBench, open_bench
-from rpl_testkit.command_line import CommandLine, Outcome
+from rpl_testkit.fixtures import ClosedLoopBench, CommandLine, Outcome, open_bench
 
 pytestmark = pytest.mark.clang
 

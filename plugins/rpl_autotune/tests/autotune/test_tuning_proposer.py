@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from rpl_autotune.interfaces.strategy import Phase, Proposed, Search, Strategy
+from rpl_autotune.interfaces import Phase, Proposed, Search, Strategy
 from rpl_autotune.options import TUNE, TUNE_BUDGET, TUNE_FINALISTS, TUNE_RUNS, TUNE_STRATEGY
 from rpl_autotune.plugin import rpl_strategies
 from rpl_autotune.source_tuning import RECORD, TuningProposer

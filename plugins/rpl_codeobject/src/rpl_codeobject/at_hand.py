@@ -82,7 +82,7 @@ def code_at_hand(files: Sequence[Path], *, recorded: bool, recording: Recording)
         tool = find_disassembler()
     except MissingError as error:
         return CodeAtHand((), (*reader.problems, _no_disassembler(error)))
-    wanted, kernels = _wanted(recording), []
+    wanted, kernels = _recorded_names(recording), []
     for code, name in reader.objects:
         try:
             kernels += _kernels(code, name, wanted, tool)
@@ -116,7 +116,7 @@ def _uris(recording: Recording) -> list[str]:
     return sorted(uri for uri in found if uri is not None)
 
 
-def _wanted(recording: Recording) -> _Wanted:
+def _recorded_names(recording: Recording) -> _Wanted:
     kernels = [kernel for trace in recording.traces for kernel in trace.kernels]
     return _Wanted(
         frozenset(kernel.symbol for kernel in kernels if kernel.symbol),

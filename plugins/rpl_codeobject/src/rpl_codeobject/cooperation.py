@@ -167,11 +167,6 @@ class _Block:
     ends: bool
 
 
-def _word(mnemonic: str) -> str | None:
-    patterns = {**_KINDS, **_ACCESSES}
-    return next((word for word, pattern in patterns.items() if pattern.fullmatch(mnemonic)), None)
-
-
 def _blocks(code: Sequence[Instruction]) -> list[_Block] | None:
     """Basic blocks in the order of their addresses; ``None`` where a jump leads nobody knows where."""
     known: dict[str, str | None] = {}
@@ -197,7 +192,10 @@ def _blocks(code: Sequence[Instruction]) -> list[_Block] | None:
         words = []
         for one in code[start:end]:
             if one.mnemonic not in known:
-                known[one.mnemonic] = _word(one.mnemonic)
+                patterns = {**_KINDS, **_ACCESSES}
+                known[one.mnemonic] = next(
+                    (word for word, pattern in patterns.items() if pattern.fullmatch(one.mnemonic)), None
+                )
             word = known[one.mnemonic]
             if word is not None:
                 words.append(word)

@@ -155,18 +155,15 @@ def _told_apart(group: dict[str, _Parts]) -> dict[str, str]:
     waiting, shown = dict(group), {}
     forms: tuple[Callable[[_Parts, list[int]], str], ...] = (_function_name, _scoped_name, _with_parameters)
     for form in forms:
-        differing = _differing([found.arguments for found in waiting.values()])
+        # Places at which the template arguments are not all the same.
+        arguments = [found.arguments for found in waiting.values()]
+        longest = max(map(len, arguments), default=0)
+        differing = [i for i in range(longest) if len({a[i] if i < len(a) else None for a in arguments}) > 1]
         told = {name: form(found, differing) for name, found in waiting.items()}
         often = Counter(told.values())
         shown.update({name: text for name, text in told.items() if often[text] == 1})
         waiting = {name: found for name, found in waiting.items() if often[told[name]] > 1}
     return {**shown, **{name: told[name] for name in waiting}}
-
-
-def _differing(arguments: Sequence[tuple[str, ...]]) -> list[int]:
-    """Places at which the template arguments are not all the same."""
-    longest = max(map(len, arguments), default=0)
-    return [i for i in range(longest) if len({a[i] if i < len(a) else None for a in arguments}) > 1]
 
 
 def _function_name(parts: _Parts, differing: list[int]) -> str:

@@ -226,7 +226,12 @@ def theoretical_occupancy(
     limits = architecture.occupancy
     assert limits is not None  # or refused
     request = _resolve(limits, registers, launch, mode)
-    workgroups = _workgroups_per_unit(request)
+    # Whole workgroups that fit with every resource counted; 0 when the registers do not hold one.
+    by_registers = (
+        min(_vgpr_waves(request), _sgpr_waves(request)) * request.simds // request.waves_per_workgroup
+    )
+    in_lds = _workgroups_in_lds(request) if request.lds_bytes else by_registers
+    workgroups = min(by_registers, in_lds, _workgroups_in_slots(request))
     if workgroups == 0 and mode == "hardware":
         return NoOccupancy(
             f"{request.vector_registers} vector registers per wave leave no room for one workgroup of "
@@ -426,15 +431,6 @@ def _lds_waves(request: _Request) -> int:
 def _workgroup_waves(request: _Request) -> int:
     """Waves of the fullest SIMD when only wave slots and workgroup slots bound the number of workgroups."""
     return _waves_of_workgroups(request, _workgroups_in_slots(request))
-
-
-def _workgroups_per_unit(request: _Request) -> int:
-    """Whole workgroups that fit with every resource counted; 0 when the registers do not hold one."""
-    by_registers = (
-        min(_vgpr_waves(request), _sgpr_waves(request)) * request.simds // request.waves_per_workgroup
-    )
-    in_lds = _workgroups_in_lds(request) if request.lds_bytes else by_registers
-    return min(by_registers, in_lds, _workgroups_in_slots(request))
 
 
 def _workgroups_in_lds(request: _Request) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
-from rpl_compare.comparison.model import item_name
+from rpl_compare.comparison.judging import item_name
 from rpl_core.errors import UsageError
 from rpl_core.text import readable
 from rpl_core.values import frozen

@@ -10,7 +10,7 @@ import pytest
 
 from rpl_core.contracts.common import ArtefactEntry, PassEntry, RunManifest
 from rpl_core.files import sha256_of
-from rpl_testkit.recordings import Launch, RocpdBuilder
+from rpl_testkit.fixtures import Launch, RocpdBuilder
 
 #: One run: kernel -> durations of its dispatches in ns, executed one after the other.
 Run = Mapping[str, Sequence[int]]

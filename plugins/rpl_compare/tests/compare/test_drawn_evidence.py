@@ -15,11 +15,17 @@ from typing import Any
 
 import pytest
 
-from rpl_compare.comparison import history
+from rpl_compare.comparison import documents
 from rpl_compare.comparison.compare import _launches, _noise, is_settled
-from rpl_compare.comparison.history import Series, judge_series
+from rpl_compare.comparison.documents import Series, judge_series
 from rpl_compare.comparison.judging import (
+    CompareRule,
+    Evidence,
+    Judged,
+    Method,
+    Outcome,
     Question,
+    Verdict,
     decide,
     excludes_regression,
     judge,
@@ -27,7 +33,6 @@ from rpl_compare.comparison.judging import (
     paired_evidence,
     unpaired_evidence,
 )
-from rpl_compare.comparison.model import CompareRule, Evidence, Judged, Method, Outcome, Verdict
 from rpl_measure.samples import ItemKey, KernelObservation, Kind, RunObservation, Sample
 from rpl_measure.series import Level
 
@@ -298,8 +303,8 @@ def test_histories_of_drawn_levels(monkeypatch: pytest.MonkeyPatch) -> None:
         starts = [sum(lengths[:i]) for i in range(len(lengths))]
         levels = [Level(s, s + n - 1, v) for s, n, v in zip(starts, lengths, values, strict=True)]
         noise, forced = rng.choice((0.001, 0.5)), rng.random() < 0.3
-        monkeypatch.setattr(history, "find_levels", lambda _, levels=levels: tuple(levels))
-        monkeypatch.setattr(history, "entry_noise", lambda _, noise=noise: noise)
+        monkeypatch.setattr(documents, "find_levels", lambda _, levels=levels: tuple(levels))
+        monkeypatch.setattr(documents, "entry_noise", lambda _, noise=noise: noise)
         names = tuple(f"e{i}" for i in range(sum(lengths)))
         series = Series(ItemKey(Kind.KERNEL, "k"), names, (0.0,) * len(names))
         verdict, reason, steps = judge_series(series, CompareRule(forced=forced))

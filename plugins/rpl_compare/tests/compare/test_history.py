@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rpl_compare.comparison.history import Series, judge_series
-from rpl_compare.comparison.model import CompareRule, Verdict
+from rpl_compare.comparison.documents import Series, judge_series
+from rpl_compare.comparison.judging import CompareRule, Verdict
 from rpl_compare.contract import HistoryDocument
 from rpl_measure.samples import ItemKey, Kind
 

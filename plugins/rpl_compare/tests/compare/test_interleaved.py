@@ -22,7 +22,7 @@ from rpl_measure.interleaved import (
     open_pairs,
 )
 from rpl_measure.manifest import complete_pairs, read_manifest, repeated_pairs
-from rpl_testkit.recordings import RocpdBuilder
+from rpl_testkit.fixtures import RocpdBuilder
 
 NOISE = (0, 300, -200, 100, -300, 250, -150, 50)
 

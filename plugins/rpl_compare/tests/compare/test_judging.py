@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 
 from rpl_compare.comparison.compare import is_settled
-from rpl_compare.comparison.judging import Question, decide, judge_items, unpaired_evidence
-from rpl_compare.comparison.model import CompareRule, Method, Outcome, Verdict
+from rpl_compare.comparison.judging import (
+    CompareRule,
+    Method,
+    Outcome,
+    Question,
+    Verdict,
+    decide,
+    judge_items,
+    unpaired_evidence,
+)
 from rpl_measure.samples import KernelObservation, Kind, RunObservation
 
 RULE = CompareRule()

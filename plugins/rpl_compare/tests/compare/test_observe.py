@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from rpl_compare.comparison.compare import CompareRequest, compare_pairs, compare_recordings, compare_unpaired
-from rpl_compare.comparison.judging import EXIT_CODES
-from rpl_compare.comparison.model import CompareRule, Method, Outcome, Verdict
+from rpl_compare.comparison.judging import EXIT_CODES, CompareRule, Method, Outcome, Verdict
 from rpl_core.contracts.common import ArtefactDoc
 from rpl_core.errors import DeviceMismatchError, NoVerdictError
 from rpl_core.model.metric import Origin

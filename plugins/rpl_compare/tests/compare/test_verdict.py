@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpl_compare.comparison.judging import excludes_regression, judge, paired_evidence, unpaired_evidence
-from rpl_compare.comparison.model import CompareRule, Evidence, Method, Verdict
+from rpl_compare.comparison.judging import (
+    CompareRule,
+    Evidence,
+    Method,
+    Verdict,
+    excludes_regression,
+    judge,
+    paired_evidence,
+    unpaired_evidence,
+)
 from rpl_measure.samples import Sample
 
 RULE = CompareRule()  # 3 %, alpha 0.01

@@ -69,8 +69,8 @@ def compare_programs(emulated: Path, recorded: Path) -> tuple[Compared, ...]:
 
 
 def _emulated_sums(run: Path) -> dict[str, dict[str, int]]:
-    from rpl_emu.programs.collector import LAUNCHES
-    from rpl_emu.programs.rocpd_file import read_work
+    from rpl_emu.collector import LAUNCHES
+    from rpl_emu.rocpd_file import read_work
 
     log = next(iter(sorted(run.rglob(LAUNCHES))), None)
     if log is None:

@@ -12,7 +12,7 @@ from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.cli.output import Output
-    from rpl_emu.native_program import Answer
+    from rpl_emu.software_gpu import Answer
 
 _FILE = click.Path(path_type=Path)
 _STRICT = click.option(
@@ -78,7 +78,7 @@ def launch(context: click.Context, /, code_object: Path, as_json: bool, **flags:
     """
     from rpl_core.cli.output import shown_while_running
     from rpl_emu.amd_counters import amd_counters
-    from rpl_emu.native_program import call
+    from rpl_emu.software_gpu import call
 
     output = session_of(context).output
     given = _LaunchOptions(**flags)
@@ -191,8 +191,7 @@ def run(
     import time
 
     from rpl_core.process.runner import require_program
-    from rpl_emu.native_program import environment
-    from rpl_emu.programs.software_gpu import find_runtime, launcher_words
+    from rpl_emu.software_gpu import environment, find_runtime, launcher_words
 
     require_program(command)
     found = find_runtime(command, runtime)
@@ -250,7 +249,7 @@ def get_runtime(context: click.Context, suite: str | None, mirror: str | None, *
 @click.pass_context
 def doctor(context: click.Context, as_json: bool) -> int:
     """Say whether kernels can run here: the program, LLVM, the CPU's instruction set. Exit code 69: not."""
-    from rpl_emu.native_program import call
+    from rpl_emu.software_gpu import call
 
     output = session_of(context).output
     document = call(["doctor"], seconds=30).document
@@ -273,7 +272,7 @@ def opcodes(context: click.Context, *, refused: bool, as_json: bool) -> int:
 
     A name counts once, whatever encodings it has. Of an offered opcode single modifiers may be refused.
     """
-    from rpl_emu.native_program import call
+    from rpl_emu.software_gpu import call
 
     output = session_of(context).output
     document = call(["opcodes", "--known"], seconds=60).document

@@ -7,16 +7,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from rpl_core.cli.session import session_of
 from rpl_core.text import counted
 from rpl_core.values import frozen
-
-if TYPE_CHECKING:
-    from rpl_core.cli.output import Output
 
 #: What the assembler puts behind a function to fill its last lines.
 _PADDING = "s_nop"
@@ -46,21 +43,16 @@ def isa_mix(context: click.Context, code_object: Path, as_json: bool) -> int:
         output.json({"schema_version": "1.0", "functions": [attrs.asdict(mix) for mix in mixes]})
     else:
         for mix in mixes:
-            _print_mix(output, mix)
+            what = "kernel" if mix.kernel else "function"
+            output.line(f"{mix.name} ({what}): {counted(mix.instructions, 'instruction')}")
+            for class_, count in sorted(mix.classes.items(), key=lambda item: (-item[1], item[0])):
+                output.line(f"  {class_:16} {count:>7}")
+            for loop in mix.loops:
+                inside = ", ".join(f"{class_} {count}" for class_, count in loop.classes.items())
+                output.line(f"  loop 0x{loop.head:x} to 0x{loop.end:x}: {inside}")
+            for refused in mix.refused:
+                output.note(refused)
     return 0
-
-
-def _print_mix(output: Output, mix: FunctionMix) -> None:
-    output.line(
-        f"{mix.name} ({'kernel' if mix.kernel else 'function'}): {counted(mix.instructions, 'instruction')}"
-    )
-    for class_, count in sorted(mix.classes.items(), key=lambda item: (-item[1], item[0])):
-        output.line(f"  {class_:16} {count:>7}")
-    for loop in mix.loops:
-        inside = ", ".join(f"{class_} {count}" for class_, count in loop.classes.items())
-        output.line(f"  loop 0x{loop.head:x} to 0x{loop.end:x}: {inside}")
-    for refused in mix.refused:
-        output.note(refused)
 
 
 @frozen
@@ -118,7 +110,7 @@ def _device_code(path: Path, folder: Path) -> list[Path]:
 
 
 def _functions(code_object: Path) -> list[FunctionMix]:
-    from rpl_emu.native_program import call
+    from rpl_emu.software_gpu import call
 
     document = call(["decode", str(code_object), "--json"]).document
     return [_function(name, content) for name, content in sorted(document.items())]

@@ -8,8 +8,8 @@ from typing import Any
 from rpl_core.errors import BadDataError
 from rpl_core.interfaces.collector import CollectRequest
 from rpl_core.interfaces.options import Options
-from rpl_emu.programs.collector import LAUNCHES, EmulatedCollector
-from rpl_emu.programs.software_gpu import DEVICE
+from rpl_emu.collector import LAUNCHES, EmulatedCollector
+from rpl_emu.software_gpu import DEVICE
 from rpl_optimize.interfaces.metric import Metric, MetricRequest, MetricValue
 
 #: A pass keeps a unit of a SIMD busy for so long (LLVM, SISchedule.td).
@@ -30,14 +30,14 @@ class IssueCycles(Metric):
     architecture = "gfx942"
 
     def command(self, command: tuple[str, ...], options: Options) -> tuple[str, ...]:
-        from rpl_emu.programs.software_gpu import find_runtime, launcher_words
+        from rpl_emu.software_gpu import find_runtime, launcher_words
         from rpl_vmreplay.compare.optimizer_options import SANITIZE
 
         runtime = find_runtime(command, None)
         return (*launcher_words(runtime, sanitize=bool(options[SANITIZE])), *command)
 
     def value(self, request: MetricRequest) -> MetricValue:
-        from rpl_emu.programs.rocpd_file import read_work
+        from rpl_emu.rocpd_file import read_work
 
         collector = EmulatedCollector()
         plan = collector.plan(CollectRequest(request.command, runs=1, time_limit_s=request.time_limit_s))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rpl_core.interfaces.section import ReportSection
     from rpl_core.model.device import DeviceModel
     from rpl_core.model.trace import Agent
-    from rpl_vmreplay.interfaces.replayer import Replayer
+    from rpl_vmreplay.interfaces import Replayer
 
 RPL_API = 2
 
@@ -29,7 +29,7 @@ class EmulatorCheck(DoctorCheck):
     summary = "the program that runs gfx942 kernels on the CPU, and LLVM to decode them"
 
     def check(self) -> DoctorReport:
-        from rpl_emu.native_program import call
+        from rpl_emu.software_gpu import call
 
         try:
             document = call(["doctor"], seconds=30).document
@@ -47,8 +47,8 @@ class RuntimeCheck(DoctorCheck):
     summary = "ROCm's runtime, with which HIP programs run on the emulated device"
 
     def check(self) -> DoctorReport:
-        from rpl_emu.programs.software_gpu import system_runtime
         from rpl_emu.runtime_packages import fetched, hip_version
+        from rpl_emu.software_gpu import system_runtime
 
         found = [f"{hip_version(folder)} in {folder}" for folder in reversed(fetched())]
         if (system := system_runtime()) is not None:
@@ -78,7 +78,7 @@ def rpl_replayers() -> tuple[Replayer, ...]:
 
 @hookimpl
 def rpl_collectors(config: Mapping[str, Any]) -> tuple[Collector, ...]:
-    from rpl_emu.programs.collector import EmulatedCollector
+    from rpl_emu.collector import EmulatedCollector
 
     del config
     return (EmulatedCollector(),)
@@ -86,28 +86,28 @@ def rpl_collectors(config: Mapping[str, Any]) -> tuple[Collector, ...]:
 
 @hookimpl
 def rpl_options() -> tuple[CommandOption[Any], ...]:
-    from rpl_emu.programs.software_gpu import RUNTIME
+    from rpl_emu.software_gpu import RUNTIME
 
     return (RUNTIME,)
 
 
 @hookimpl
 def rpl_readers() -> tuple[Reader, ...]:
-    from rpl_emu.heat.sections import HeatReader
+    from rpl_emu.heat import HeatReader
 
     return (HeatReader(),)
 
 
 @hookimpl
 def rpl_documents() -> tuple[DocumentSection, ...]:
-    from rpl_emu.heat.sections import HeatInProfile
+    from rpl_emu.heat import HeatInProfile
 
     return (HeatInProfile(),)
 
 
 @hookimpl
 def rpl_report_sections() -> tuple[ReportSection, ...]:
-    from rpl_emu.heat.sections import HeatSection
+    from rpl_emu.heat import HeatSection
 
     return (HeatSection(),)
 
@@ -121,13 +121,13 @@ def rpl_device_models() -> tuple[DeviceModel, ...]:
 @hookimpl
 def rpl_detect_device(agents: tuple[Agent, ...]) -> DeviceModel | None:
     """By the name that the recordings of the emulator give to their agents."""
-    from rpl_emu.programs.software_gpu import PRODUCT
+    from rpl_emu.software_gpu import PRODUCT
 
     return _emulated_device() if agents and all(agent.product == PRODUCT for agent in agents) else None
 
 
 def _emulated_device() -> DeviceModel | None:
-    from rpl_emu.programs.software_gpu import emulated_device
+    from rpl_emu.software_gpu import emulated_device
 
     try:
         return emulated_device()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rpl_core.errors import BadDataError, MissingError, RplError
 from rpl_core.model.metric import Origin
 from rpl_vmreplay.capture.folder import Capture
-from rpl_vmreplay.interfaces.replayer import (
+from rpl_vmreplay.interfaces import (
     AccessLog,
     Failure,
     Finding,
@@ -39,7 +39,7 @@ from rpl_vmreplay.interfaces.replayer import (
 from rpl_vmreplay.replay.captured_code import fitting_arguments, other_code
 
 if TYPE_CHECKING:
-    from rpl_emu.native_program import Answer
+    from rpl_emu.software_gpu import Answer
     from rpl_vmreplay.capture.plain_memory import Change, PlainMemory
 
 # Files between rpl and the emulator: what it is told of a launch, and what it answers.
@@ -211,7 +211,7 @@ def _input_lines(inputs: Sequence[LaunchInput], folder: Path) -> Iterator[str]:
 
 def _call(words: Sequence[str], seconds: float | None) -> tuple[list[Any], RplError | None]:
     """The lines that it printed, and how it broke off, if it was not the time that ended it."""
-    from rpl_emu.native_program import command_of, environment
+    from rpl_emu.software_gpu import command_of, environment
 
     command = command_of(words)
     try:
@@ -309,7 +309,7 @@ class EmulatedReplayer(Replayer):
     rounds = True
 
     def missing(self) -> str | None:
-        from rpl_emu.native_program import find_program
+        from rpl_emu.software_gpu import find_program
 
         try:
             find_program()
@@ -352,7 +352,7 @@ class EmulatedReplayer(Replayer):
 
     def compare_inputs(self, request: InputsRequest) -> InputsResult | None:
         from rpl_vmreplay.capture.folder import open_capture
-        from rpl_vmreplay.interfaces.replayer import ReplayRequest
+        from rpl_vmreplay.interfaces import ReplayRequest
 
         capture = open_capture(request.capture)
         try:
@@ -429,7 +429,7 @@ def _isa_problem(capture: Capture, request: ReplayRequest) -> str | None:
 
 
 def _run(memory: PlainMemory, request: ReplayRequest, folder: Path) -> Answer:
-    from rpl_emu.native_program import call
+    from rpl_emu.software_gpu import call
 
     write_plan(memory, folder / "plan", request.code_object)
     launches = request.iterations + request.warm_ups
@@ -461,7 +461,7 @@ def _failure(kind: ReplayError, error: MissingError | BadDataError) -> Failure:
 
 
 def _failure_of(answer: Answer) -> Failure | None:
-    from rpl_emu.native_program import LAYOUT, LIMIT, MEMORY_FAULT
+    from rpl_emu.software_gpu import LAYOUT, LIMIT, MEMORY_FAULT
 
     kinds = {
         LAYOUT: ReplayError.LAYOUT_CLASH,

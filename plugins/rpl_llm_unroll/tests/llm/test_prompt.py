@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from rpl_att.report.section import ThreadTraceSection
+from rpl_att.report import ThreadTraceSection
 from rpl_core.errors import BadDataError, RplError, UsageError
 from rpl_core.interfaces.section import Paragraph, ReportSection, SectionOf, Table
 from rpl_llm_unroll.prompt.build import build_prompt

@@ -12,7 +12,7 @@ from rpl_analysis.execution_graph.build import measure_path
 from rpl_analysis.runtime.timing import group_durations, group_sums, number_names, usable_rows
 from rpl_core.text import counted, shorten
 from rpl_core.values import frozen
-from rpl_measure.estimates import median
+from rpl_measure.rank_tests import median
 
 if TYPE_CHECKING:
     from rpl_core.model.trace import Trace
@@ -153,7 +153,19 @@ def samples_of(runs: Sequence[RunObservation]) -> Mapping[ItemKey, Sample]:
     samples = {ItemKey(kind, kind.value): _application_sample(runs, kind) for kind in kinds}
     whole = sum(run.runtime_ns or 0.0 for run in runs)
     for name in sorted(kernel_names(runs)):
-        samples[ItemKey(Kind.KERNEL, name)] = _kernel_sample(runs, name, whole)
+        seen = [run.kernels[name] for run in runs if name in run.kernels]
+        values = tuple(kernel.time_ns for kernel in seen)
+        damaged = sum(kernel.damaged for kernel in seen)
+        problem = _problem(values, len(runs))
+        if damaged:
+            ends = counted(damaged, "of its dispatches ends", "of its dispatches end")
+            problem = f"{ends} before the begin, so its time is not known"
+        samples[ItemKey(Kind.KERNEL, name)] = Sample(
+            values,
+            launches=sum(kernel.launches for kernel in seen) / len(seen),
+            share=sum(kernel.sum_ns for kernel in seen) / whole if whole > 0 else None,
+            problem=problem,
+        )
     return samples
 
 
@@ -163,22 +175,6 @@ def _application_sample(runs: Sequence[RunObservation], kind: Kind) -> Sample:
     if problem is None and kind is Kind.CRITICAL_PATH and len({run.sync_info for run in runs}) > 1:
         problem = "the runs do not hold the same kind of synchronisation records"
     return Sample(values, problem=problem)
-
-
-def _kernel_sample(runs: Sequence[RunObservation], name: str, whole_ns: float) -> Sample:
-    seen = [run.kernels[name] for run in runs if name in run.kernels]
-    values = tuple(kernel.time_ns for kernel in seen)
-    damaged = sum(kernel.damaged for kernel in seen)
-    problem = _problem(values, len(runs))
-    if damaged:
-        ends = counted(damaged, "of its dispatches ends", "of its dispatches end")
-        problem = f"{ends} before the begin, so its time is not known"
-    return Sample(
-        values,
-        launches=sum(kernel.launches for kernel in seen) / len(seen),
-        share=sum(kernel.sum_ns for kernel in seen) / whole_ns if whole_ns > 0 else None,
-        problem=problem,
-    )
 
 
 def _problem(values: Sequence[float], runs: int) -> str | None:

@@ -18,11 +18,13 @@ from typing import Literal
 import numpy as np
 
 from rpl_core.values import frozen
-from rpl_measure.estimates import median, pseudo_median, robust_sigma
 from rpl_measure.rank_tests import (
     Requirement,
+    median,
     minimum_detectable_change,
     paired_precision,
+    pseudo_median,
+    robust_sigma,
     signed_rank_interval,
     signed_rank_test,
 )

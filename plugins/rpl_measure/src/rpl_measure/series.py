@@ -11,8 +11,7 @@ from statistics import NormalDist
 import numpy as np
 
 from rpl_core.values import frozen
-from rpl_measure.estimates import MAD_TO_SIGMA, median
-from rpl_measure.rank_tests import doubled_ranks
+from rpl_measure.rank_tests import MAD_TO_SIGMA, doubled_ranks, median
 
 # Drift of the times with their order, by Spearman's rank correlation.
 

@@ -263,14 +263,6 @@ class Comparability:
 
 def check_comparable(base: Side, new: Side, *, allow_synthetic: bool, forced: bool) -> Comparability:
     """Raises ``DeviceMismatchError`` for recordings of different GPUs."""
-    _refuse_other_device(base, new)
-    blocking = [*_origin_reasons(base, new, allow_synthetic=allow_synthetic)]
-    if not forced:
-        blocking += [*_extent_reasons(base, new), *_loss_reasons(base), *_loss_reasons(new)]
-    return Comparability(tuple(blocking), _incomparable(base, new), tuple(_differences(base, new)))
-
-
-def _refuse_other_device(base: Side, new: Side) -> None:
     for field in _IDENTITY:
         left, right = _values(base, field), _values(new, field)
         if left and right and left != right:
@@ -279,6 +271,10 @@ def _refuse_other_device(base: Side, new: Side) -> None:
                 f"{_listed(left)} against {_listed(right)}",
                 next_step="compare recordings of the same GPU in the same partition mode",
             )
+    blocking = [*_origin_reasons(base, new, allow_synthetic=allow_synthetic)]
+    if not forced:
+        blocking += [*_extent_reasons(base, new), *_loss_reasons(base), *_loss_reasons(new)]
+    return Comparability(tuple(blocking), _incomparable(base, new), tuple(_differences(base, new)))
 
 
 def _values(side: Side, field: str) -> tuple[object, ...]:

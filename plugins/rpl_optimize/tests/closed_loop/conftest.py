@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 
-from rpl_testkit.closed_loop import ClosedLoopBench, open_bench
-from rpl_testkit.command_line import CommandLine, Outcome
+from rpl_testkit.fixtures import ClosedLoopBench, CommandLine, Outcome, open_bench
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "optimize" / "smooth.hip"
 SMOOTH = "smooth(float const*, float const*, float*, int, int)"

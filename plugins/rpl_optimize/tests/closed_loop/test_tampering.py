@@ -23,7 +23,7 @@ from rpl_optimize.ledger.session_files import seed_after, verify_session_files
 from rpl_optimize.ledger.verify import verify_ledger
 from rpl_optimize.loop import recorded_session
 from rpl_optimize.loop.recorded_session import RecordedSession, verify_recorded_session
-from rpl_testkit.command_line import CommandLine
+from rpl_testkit.fixtures import CommandLine
 
 pytestmark = pytest.mark.clang
 

@@ -31,8 +31,8 @@ from rpl_optimize.measurement.measure import (
     remeasure,
 )
 from rpl_optimize.measurement.verdict import judge
+from rpl_testkit.fixtures import RocpdBuilder
 from rpl_testkit.pair_model import ModelledPairs, TimingModel, try_modelled
-from rpl_testkit.recordings import RocpdBuilder
 
 from .conftest import measured
 

@@ -15,8 +15,8 @@ from rpl_core.model.metric import Exactness
 from rpl_core.model.trace import TraceRole
 from rpl_optimize.contracts import GuardPart
 from rpl_optimize.measurement.measure import MeasureTools, TrafficMeasurement, measure_traffic
-from rpl_testkit.devices import make_device
-from rpl_testkit.recordings import Launch, RocpdBuilder
+from rpl_testkit.fixtures import Launch, RocpdBuilder
+from rpl_testkit.traces import make_device
 
 READ = Quantity("hbm_read_bytes", "B", (Formula("64 * RD", Exactness.EXACT, "test"),))
 WRITE = Quantity("hbm_write_bytes", "B", (Formula("32 * WR", Exactness.EXACT, "test"),))

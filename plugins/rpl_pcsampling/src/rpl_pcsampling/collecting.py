@@ -224,7 +224,7 @@ class PcSampleCollector(Collector):
         raise UsageError("PC samples add to a profile and are none", next_step="use --pc-sampling METHOD")
 
     def follow_up(self, request: FollowUpRequest) -> CollectionPlan | None:
-        wanted = _wanted(request.options)
+        wanted = _sampling_request(request.options)
         if wanted is None:
             return None
         executable = require_rocprofv3(os.environ, self._configured)
@@ -241,7 +241,7 @@ class PcSampleCollector(Collector):
         return CollectionPlan((planned,))
 
     def announcement(self, options: Options) -> str | None:
-        wanted = _wanted(options)
+        wanted = _sampling_request(options)
         return None if wanted is None else f"a run with PC sampling follows ({wanted}). {RISK}"
 
     def lost(self, error: RplError) -> Diagnostic:
@@ -282,7 +282,7 @@ class PcSampleCollector(Collector):
                 cause="the kernels are shorter than the interval, or this GPU can't be sampled",
                 next_step=f"a smaller --pc-interval; see {log_path}",
             )
-        method, unit, interval = _asked(planned)
+        method, unit, interval = _planned_sampling(planned)
         stated = write_stated(directory, method, unit, interval)
         return PassOutcome(
             planned=planned,
@@ -294,7 +294,7 @@ class PcSampleCollector(Collector):
         )
 
 
-def _wanted(options: Options) -> SamplingRequest | None:
+def _sampling_request(options: Options) -> SamplingRequest | None:
     """Raises ``UsageError`` where sampling is wanted and a profiler is not, or for a bad interval."""
     wanted = asked_for(options)
     if wanted is not None and not options[ROCPROF]:
@@ -302,7 +302,7 @@ def _wanted(options: Options) -> SamplingRequest | None:
     return wanted
 
 
-def _asked(planned: PlannedPass) -> tuple[str, str, int]:
+def _planned_sampling(planned: PlannedPass) -> tuple[str, str, int]:
     own = list(planned.command)
     method, unit, interval = (
         own[own.index(f"--pc-sampling-{word}") + 1] for word in ("method", "unit", "interval")
@@ -311,7 +311,7 @@ def _asked(planned: PlannedPass) -> tuple[str, str, int]:
 
 
 def _sampled_so(planned: PlannedPass) -> Diagnostic:
-    method, unit, interval = _asked(planned)
+    method, unit, interval = _planned_sampling(planned)
     return Diagnostic(
         "pcsampling.recorded",
         f"program counters were sampled in a run of their own ({method}, every {interval} "

@@ -36,21 +36,21 @@ def rpl_readers() -> tuple[Reader, ...]:
 
 @hookimpl
 def rpl_analyzers() -> tuple[Analyzer, ...]:
-    from rpl_pcsampling.analysis.analyzer import PcSampleAnalyzer
+    from rpl_pcsampling.analyzer import PcSampleAnalyzer
 
     return (PcSampleAnalyzer(),)
 
 
 @hookimpl
 def rpl_documents() -> tuple[DocumentSection, ...]:
-    from rpl_pcsampling.document_section import SamplesInProfile
+    from rpl_pcsampling.analyzer import SamplesInProfile
 
     return (SamplesInProfile(),)
 
 
 @hookimpl
 def rpl_report_sections() -> tuple[ReportSection, ...]:
-    from rpl_pcsampling.report.section import PcSampleSection
+    from rpl_pcsampling.report import PcSampleSection
 
     return (PcSampleSection(),)
 

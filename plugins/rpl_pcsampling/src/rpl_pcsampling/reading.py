@@ -304,7 +304,15 @@ def _read(path: Path) -> _Process:
             if isinstance(dispatch, int) and isinstance(kernel, int):
                 process.kernel_of_dispatch[dispatch] = kernel
         elif section == "kernel_symbols":
-            _add_kernel(process.kernels, fields(value))
+            symbol = fields(value)
+            number = symbol.get("kernel_id")
+            name = (
+                symbol.get("formatted_kernel_name")
+                or symbol.get("demangled_kernel_name")
+                or symbol.get("kernel_name")
+            )
+            if isinstance(number, int) and isinstance(name, str):
+                process.kernels[number] = display_name(name)
         elif section == "metadata":
             processes += 1
             mark = fields(value).get(ORIGIN_MARK)
@@ -335,14 +343,3 @@ def _add(process: _Process, method: Method, entry: Mapping[str, Any]) -> None:
     if growing.add(place, dispatch, time_ns, mask) and method is Method.STOCHASTIC:
         reason = fields(record.get("snapshot")).get("stall_reason")
         growing.add_state(record.get("wave_issued"), record.get("inst_type"), reason, record.get("wave_cnt"))
-
-
-def _add_kernel(kernels: dict[int, str], symbol: Mapping[str, Any]) -> None:
-    number = symbol.get("kernel_id")
-    name = (
-        symbol.get("formatted_kernel_name")
-        or symbol.get("demangled_kernel_name")
-        or symbol.get("kernel_name")
-    )
-    if isinstance(number, int) and isinstance(name, str):
-        kernels[number] = display_name(name)

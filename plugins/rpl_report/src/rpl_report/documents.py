@@ -221,7 +221,19 @@ def _answered(
         try:
             with plugin_boundary(entry.plugin, f"the section {section.name!r}"):
                 own, blocks = ask(section)
-                _check(own, blocks)
+                # What no report can draw is refused here, so that the plugin is named.
+                if own is not None and not isinstance(own, str):
+                    raise TypeError(f"text or None was expected, not {type(own).__name__}")
+                (own or "").encode()  # halves of surrogate pairs can't be written
+                if not isinstance(blocks, (tuple, list)):
+                    raise TypeError(f"a tuple of blocks was expected, not {type(blocks).__name__}")
+                for block in blocks:
+                    if isinstance(block, Table):
+                        _check_table(block)
+                    elif not isinstance(block, Paragraph) or not isinstance(block.text, str):
+                        raise TypeError(f"a Paragraph of text or a Table was expected, not {block!r:.60}")
+                    else:
+                        block.text.encode()
         except PluginError as error:
             show_traceback(error)
             yield AnsweredSection(section.name, section.title, problem=error.fact)
@@ -232,22 +244,6 @@ def _answered(
         else:
             if own or blocks:
                 yield AnsweredSection(section.name, section.title, own, tuple(blocks))
-
-
-def _check(own: object, blocks: object) -> None:
-    """Raises ``TypeError`` for what no report can draw."""
-    if own is not None and not isinstance(own, str):
-        raise TypeError(f"text or None was expected, not {type(own).__name__}")
-    (own or "").encode()  # halves of surrogate pairs can't be written
-    if not isinstance(blocks, (tuple, list)):
-        raise TypeError(f"a tuple of blocks was expected, not {type(blocks).__name__}")
-    for block in blocks:
-        if isinstance(block, Table):
-            _check_table(block)
-        elif not isinstance(block, Paragraph) or not isinstance(block.text, str):
-            raise TypeError(f"a Paragraph of text or a Table was expected, not {block!r:.60}")
-        else:
-            block.text.encode()
 
 
 def _check_table(table: Table) -> None:

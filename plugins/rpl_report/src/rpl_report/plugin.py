@@ -23,7 +23,7 @@ def rpl_options() -> tuple[CommandOption[Any], ...]:
 
 @hookimpl
 def rpl_renderers() -> tuple[Renderer, ...]:
-    from rpl_report.data_renderers import CsvRenderer, JsonRenderer, SarifRenderer
+    from rpl_report.exporters import CsvRenderer, JsonRenderer, SarifRenderer
     from rpl_report.html import HtmlRenderer
     from rpl_report.text import TextRenderer
 
@@ -39,7 +39,7 @@ def rpl_report_sections() -> tuple[ReportSection, ...]:
 
 @hookimpl
 def rpl_exporters() -> tuple[Exporter, ...]:
-    from rpl_report.export import exporters
+    from rpl_report import exporters
 
     return (
         exporters.PerfettoExporter(),

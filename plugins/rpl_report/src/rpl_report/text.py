@@ -600,14 +600,14 @@ class _Names:
         self._copies = {symbol.name for symbol in dag.symbols if symbol.kind == "copy"}
 
     def of(self, part: DominantWorkPart | ForecastPart) -> str:
-        return self._named(part.name or "-", part.kind)
+        return self._shown_name(part.name or "-", part.kind)
 
     def step(self, step: DominancePart) -> str:
         """Steps name a kernel or a copy direction; the list of symbols tells which."""
         name = step.dominant_symbol or "-"
-        return self._named(name, "copy" if name in self._copies else "kernel")
+        return self._shown_name(name, "copy" if name in self._copies else "kernel")
 
-    def _named(self, name: str, kind: str) -> str:
+    def _shown_name(self, name: str, kind: str) -> str:
         if kind == "copy":
             return printable(work_name(name, kind))
         text = self._shown.get(name, printable(name))

@@ -119,7 +119,7 @@ def _entries(
     best = (_idle(dag), _best_gain(dag, profile, analysis, called, "copy"))
     known = [gain for gain in (*best, _best_gain(dag, profile, analysis, called, "kernel")) if gain]
     subjects = {entry.subject for _, entry in known} | {_WAITING}
-    further = (p for p in analysis.next_steps if _notable(p, dag) and not _told(p, subjects))
+    further = (p for p in analysis.next_steps if _notable(p, dag) and not _is_listed(p, subjects))
     known += [(_most(p), _further(p, dag, profile, analysis, called)) for p in further][:_MORE_SUBJECTS]
     gained = [entry for _, entry in sorted(known, key=lambda gain: -gain[0])]
     ranges = [_ranges(p, dag) for p in analysis.next_steps if p.share is None]
@@ -169,7 +169,7 @@ def _of_most_time(
         yield Entry(
             f"{called(kernel.name, 'kernel')}: {percent(kernel.time_share)} of kernel time.",
             f"What a faster one brings the run is unknown: {reason}.",
-            _said(labels.get(kernel.name)) or "What limits it is unknown.",
+            _why_slow(labels.get(kernel.name)) or "What limits it is unknown.",
             "kernels",
             kernel.name,
         )
@@ -197,7 +197,7 @@ def _without_kernels(profile: ProfileDocument, dag: DagDocument) -> Iterator[Ent
     )
 
 
-def _told(priority: PriorityPart, subjects: set[str]) -> bool:
+def _is_listed(priority: PriorityPart, subjects: set[str]) -> bool:
     """Whether an entry is about it; idle time is one entry whatever its causes are."""
     return any(subject and priority.subject.startswith(subject) for subject in subjects)
 
@@ -242,7 +242,7 @@ def _further(
     head = f"{subject}{_time_share(profile, priority.subject)}."
     head = head if of_kernel else head[:1].upper() + head[1:]
     cost = f"In half its time the run takes {_up_to(dag)}{less} less ({part})."
-    return Entry(head, cost, _said(label), subject=priority.subject)
+    return Entry(head, cost, _why_slow(label), subject=priority.subject)
 
 
 def _time_share(profile: ProfileDocument, name: str) -> str:
@@ -283,12 +283,8 @@ def _parts(step: NextStepPart) -> Mapping[str, Any]:
     return {
         "step": readable(step.text, 500),
         "confirmed": readable(confirming, 400),
-        "command": _command(step),
+        "command": readable((step.command or "").replace("{command}", "COMMAND"), 300),
     }
-
-
-def _command(step: NextStepPart) -> str:
-    return readable((step.command or "").replace("{command}", "COMMAND"), 300)
 
 
 def _confirmation(each: ConfirmationPart) -> str:
@@ -316,7 +312,7 @@ def _best_gain(
         f"{head}{_shares(best, dag, profile)}{', its limit unknown' if unknown else ''}.",
         f"In half its time the run takes {_up_to(dag)}{_less(twice)} less ({_part(twice, dag)}); "
         f"at no cost {_limit(free, dag)}.",
-        " ".join(part for part in (*_peculiar(best, dag, profile), _said(label)) if part),
+        " ".join(part for part in (*_peculiar(best, dag, profile), _why_slow(label)) if part),
         subject=_COPIES if kind == "copy" else best.name,
     )
     return most_gain_ns(twice), entry
@@ -395,7 +391,7 @@ def dominance_matters(dag: DagDocument) -> bool:
     return first is not None and any(f.name == first.name and is_notable(f) for f in dag.forecasts)
 
 
-def _said(label: KernelAnalysis | None) -> str:
+def _why_slow(label: KernelAnalysis | None) -> str:
     """Why a kernel takes its time, with the figures that decided."""
     if label is None or label.bottleneck == "unclassified":
         return ""

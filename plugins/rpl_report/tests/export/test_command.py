@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from rpl_report.export.rows import COLUMNS
+from rpl_report.rows import COLUMNS
 from rpl_report.timeline.lanes import split_overlaps
 
 

@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from rpl_core.model.recording import Recording
-from rpl_report.export.rows import COLUMNS, exported_run, to_csv
-from rpl_testkit.recordings import Launch
+from rpl_report.rows import COLUMNS, exported_run, to_csv
+from rpl_testkit.fixtures import Launch
 from rpl_testkit.traces import TracedDispatch, make_trace
 
 

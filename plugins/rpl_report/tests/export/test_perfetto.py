@@ -13,8 +13,8 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
 from rpl_analysis.counters.join import counters_by_dispatch
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import RANGES, HostRange
-from rpl_report.export.perfetto import placeholder, stamp_messages, to_perfetto, varint_width
-from rpl_report.export.rows import ExportedRun
+from rpl_report.perfetto import placeholder, stamp_messages, to_perfetto, varint_width
+from rpl_report.rows import ExportedRun
 from rpl_report.timeline.lanes import timed_work
 from rpl_testkit.traces import TracedDispatch, make_trace
 
@@ -226,7 +226,7 @@ def test_counters_are_children_of_their_process_and_change_no_slice(exported, re
 
 
 def test_too_many_steps_leave_counters_out_and_say_so(monkeypatch):
-    monkeypatch.setattr("rpl_report.export.perfetto.MOST_STEPS", 3)
+    monkeypatch.setattr("rpl_report.perfetto.MOST_STEPS", 3)
     timed = make_trace([TracedDispatch("a", 100, 200)])
     content = Read(to_perfetto(timed_work(timed), {name: np.ones(1) for name in "XYZ"}))
     assert list(content.counters) == ["X (counter passes)"]

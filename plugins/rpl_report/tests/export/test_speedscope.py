@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rpl_testkit.recordings import Launch
+from rpl_testkit.fixtures import Launch
 
 
 def _check(document: dict) -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_testkit.command_line import CommandLine
-from rpl_testkit.recordings import Launch
+from rpl_testkit.fixtures import CommandLine, Launch
 from rpl_testkit.requirements import require as require_program
 
 

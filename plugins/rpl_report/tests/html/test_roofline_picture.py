@@ -109,7 +109,7 @@ def test_points_of_the_demo_lie_where_their_figures_are(demo_run, demo_report, p
 
 
 def test_a_kernel_above_its_ceiling_is_flagged(report_of, parsed):
-    from rpl_testkit.recordings import Launch
+    from rpl_testkit.fixtures import Launch
 
     # 64 B per write request: 1e12 requests in 1 us are 64 PB/s.
     counters = {

@@ -11,7 +11,7 @@ import shutil
 import pytest
 
 from rpl_codeobject.kernel_names import source_name
-from rpl_testkit.recordings import Launch
+from rpl_testkit.fixtures import Launch
 
 SECTIONS = ("timeline", "path", "what-if", "kernels", "roofline", "evidence", "provenance")
 

@@ -134,7 +134,7 @@ def run_checks(checks: Iterable[Check], bench: Bench, tell: Callable[[str], None
             continue
         tell(check.name)
         begin = time.monotonic()
-        finding = _found(check, bench)
+        finding = _finding_of(check, bench)
         lines.append(
             LinePart(
                 check=check.name,
@@ -151,7 +151,7 @@ def run_checks(checks: Iterable[Check], bench: Bench, tell: Callable[[str], None
     return tuple(lines)
 
 
-def _found(check: Check, bench: Bench) -> Finding:
+def _finding_of(check: Check, bench: Bench) -> Finding:
     try:
         return check.find(bench)
     except NotPossibleError as error:

@@ -78,7 +78,11 @@ def selftest(
         session.output.json(document.model_dump(mode="json"))
     else:
         _print(session.output, document, folder)
-    return _exit_code(document)
+    from rpl_core.errors import ExitCode
+
+    if document.verdict == "refuted":
+        return int(ExitCode.NEGATIVE_FINDING)
+    return int(ExitCode.NO_VERDICT if document.verdict == "no verdict" else ExitCode.OK)
 
 
 def _folder(output: Path | None) -> Path:
@@ -190,11 +194,3 @@ def _listed(parts: Mapping[str, bytes]) -> list[dict[str, str | int]]:
     return [
         {"name": name, "bytes": len(data), "sha256": sha256(data).hexdigest()} for name, data in parts.items()
     ]
-
-
-def _exit_code(document: SelftestDocument) -> int:
-    from rpl_core.errors import ExitCode
-
-    if document.verdict == "refuted":
-        return int(ExitCode.NEGATIVE_FINDING)
-    return int(ExitCode.NO_VERDICT if document.verdict == "no verdict" else ExitCode.OK)

@@ -18,7 +18,7 @@ import attrs
 
 from rpl_core.model.metric import Origin
 from rpl_core.values import frozen
-from rpl_measure.estimates import robust_cv
+from rpl_measure.rank_tests import robust_cv
 from rpl_measure.sequential import new_first
 from rpl_optimize.contracts import (
     BuildPart,
@@ -37,7 +37,6 @@ from rpl_optimize.measurement.verdict import judge
 if TYPE_CHECKING:
     import numpy as np
 
-    from rpl_measure.sequential import AcceptRule
     from rpl_optimize.contracts import JudgementPart
     from rpl_optimize.measurement.measure import DecidedOnTimes
 
@@ -176,19 +175,17 @@ def try_modelled(
     evidence = flawless_evidence().model_copy(update={"measurement": first, "remeasurement": fresh})
     policy, runs = policy or PolicyPart(), source.runs
     if fresh is not None and is_wanted(evidence, policy):
-        evidence = evidence.model_copy(update={"placement": _placed(source, rule)})
+        model, shifts = source.model, []
+        source.model = attrs.evolve(model, gain=model.gain - model.of_the_place)
+        for padding in PADDINGS:
+            seed = int(source.generator.integers(0, 2**32))
+            part = remeasure_from(
+                source, _KERNEL, rule, f"shifted-{padding}", seed=seed, pairs=PLACEMENT_PAIRS
+            )
+            shifts.append(ShiftPart(padding_bytes=padding, measurement=part))
+        source.model = model
+        evidence = evidence.model_copy(update={"placement": PlacementPart(shifts=tuple(shifts))})
     return ModelledTrial(judge(evidence, policy), runs)
-
-
-def _placed(source: ModelledPairs, rule: AcceptRule) -> PlacementPart:
-    model, shifts = source.model, []
-    source.model = attrs.evolve(model, gain=model.gain - model.of_the_place)
-    for padding in PADDINGS:
-        seed = int(source.generator.integers(0, 2**32))
-        part = remeasure_from(source, _KERNEL, rule, f"shifted-{padding}", seed=seed, pairs=PLACEMENT_PAIRS)
-        shifts.append(ShiftPart(padding_bytes=padding, measurement=part))
-    source.model = model
-    return PlacementPart(shifts=tuple(shifts))
 
 
 def flawless_evidence() -> EvidencePart:

@@ -18,9 +18,7 @@ import pytest
 
 if TYPE_CHECKING:
     from rpl_core.plugins.host import PluginHost
-    from rpl_testkit.closed_loop import ClosedLoopBench
-    from rpl_testkit.command_line import CommandLine
-    from rpl_testkit.recordings import RocpdBuilder
+    from rpl_testkit.fixtures import ClosedLoopBench, CommandLine, RocpdBuilder
 
 
 @pytest.fixture
@@ -33,7 +31,7 @@ def rpl_host(monkeypatch: pytest.MonkeyPatch) -> HostFactory:
 @pytest.fixture
 def rpl_cli(monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     """``rpl_cli("plugins", "list")``: run the command, get exit code, stdout, stderr, ``json()``."""
-    from rpl_testkit.command_line import CommandLine
+    from rpl_testkit.fixtures import CommandLine
 
     return CommandLine(monkeypatch)
 
@@ -49,7 +47,7 @@ def rpl_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 @pytest.fixture
 def rpl_make_rocpd(tmp_path: Path) -> RocpdBuilder:
     """``rpl_make_rocpd([("kernel", begin_ns, end_ns), ...])``: the path of a small rocpd file."""
-    from rpl_testkit.recordings import RocpdBuilder
+    from rpl_testkit.fixtures import RocpdBuilder
 
     return RocpdBuilder(tmp_path)
 
@@ -71,7 +69,7 @@ def rpl_standin_rocprofv3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 @pytest.fixture
 def rpl_closed_loop_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClosedLoopBench]:
     """Stand-ins for hipcc and rocprofv3 with declared times, first on PATH; needs clang-22 and its linker."""
-    from rpl_testkit.closed_loop import open_bench
+    from rpl_testkit.fixtures import open_bench
 
     with open_bench(tmp_path / "bench", tmp_path / "bench-programs", monkeypatch) as bench:
         yield bench

@@ -9,8 +9,7 @@ from rpl_analysis.facts import EXECUTION_GRAPH
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.text import counted, shorten
-from rpl_torch.facts import TORCH_REPORT
-from rpl_torch.model import TORCH
+from rpl_torch.model import TORCH, TORCH_REPORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_core.interfaces.analyzer import Fact
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from rpl_torch.contracts import TorchPart
+
     Int32Column = NDArray[np.int32]
     Int64Column = NDArray[np.int64]
-
-__all__ = ["TORCH", "CollectiveCall", "Flows", "Frames", "Inputs", "Operators", "TorchProcess"]
 
 #: Key of the processes in ``Trace.extras``.
 TORCH = "torch"
@@ -112,3 +113,9 @@ class TorchProcess:
     has_shapes: bool
     has_stacks: bool
     has_modules: bool
+
+
+# The fact that torch.profiler traces give.
+
+#: ``None`` for recordings of other profilers.
+TORCH_REPORT: Fact[TorchPart] = Fact("torch")

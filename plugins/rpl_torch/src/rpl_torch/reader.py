@@ -76,7 +76,7 @@ class TorchReader(Reader):
 
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
         # The decoder is imported only when a file is read.
-        from rpl_torch.reading.trace import read_trace
+        from rpl_torch.trace_file import read_trace
 
         if inputs.refusal:
             raise ForeignFileError(f"{inputs.paths[0]}: {inputs.refusal}", next_step=inputs.next_step)

@@ -11,7 +11,7 @@ from rpl_analysis.text import UNKNOWN, duration_ns, percent
 from rpl_core.interfaces.document import DocumentSection
 from rpl_core.interfaces.section import Block, Paragraph, ReportSection, SectionRequest, Table
 from rpl_core.text import counted, shorten
-from rpl_torch.facts import TORCH_REPORT
+from rpl_torch.model import TORCH_REPORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,7 +12,7 @@ from rpl_core.hookspecs import hookspec
 from rpl_core.plugins.catalog import ContributionKind
 
 if TYPE_CHECKING:
-    from rpl_vmreplay.interfaces.replayer import Replayer
+    from rpl_vmreplay.interfaces import Replayer
 
 __all__ = ["KINDS", "REPLAYERS"]
 
@@ -30,7 +30,7 @@ def rpl_replayers(config: Mapping[str, Any]) -> tuple[Replayer, ...] | None:
 
 
 REPLAYERS: ContributionKind[Replayer] = ContributionKind(
-    "rpl_replayers", "replayer", ("rpl_vmreplay.interfaces.replayer:Replayer",)
+    "rpl_replayers", "replayer", ("rpl_vmreplay.interfaces:Replayer",)
 )
 
 KINDS: tuple[ContributionKind[Any], ...] = (REPLAYERS,)

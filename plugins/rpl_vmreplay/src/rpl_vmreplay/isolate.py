@@ -339,20 +339,20 @@ def _of_status(request: IsolateRequest, isolated: Isolated, status: ProcessStatu
     matches = max(statuse.matches for statuse in isolated.statuses)
     launches = sum(statuse.launches for statuse in isolated.statuses)
     if status.state == "captured" and status.output is not None:
-        return _captured(status.output, matches, launches)
+        # From the folder itself. Raises as ``open_capture`` does when the program damaged it
+        # afterwards.
+        folder = status.output
+        capture = open_capture(Path(folder))
+        name = readable(capture.dispatch.demangled_name, _NAME_WIDTH)
+        fact = (
+            f"captured {name} to {folder}: {counted(len(capture.regions), 'region')}, {capture.bytes} bytes"
+        )
+        warnings = () if capture.extras is None else doubts_of(capture.extras)
+        return Outcome("captured", ExitCode.OK, fact, folder, matches, launches, warnings=warnings)
     if status.state in ("ended", "loaded"):
         return _no_match(request, isolated, matches, launches)
     error = _failure(status)
     return Outcome(status.state, error.exit_code, error.fact, status.output, matches, launches, error=error)
-
-
-def _captured(folder: str, matches: int, launches: int) -> Outcome:
-    """From the folder itself. Raises as ``open_capture`` does when the program damaged it afterwards."""
-    capture = open_capture(Path(folder))
-    name = readable(capture.dispatch.demangled_name, _NAME_WIDTH)
-    fact = f"captured {name} to {folder}: {counted(len(capture.regions), 'region')}, {capture.bytes} bytes"
-    warnings = () if capture.extras is None else doubts_of(capture.extras)
-    return Outcome("captured", ExitCode.OK, fact, folder, matches, launches, warnings=warnings)
 
 
 def _no_match(request: IsolateRequest, isolated: Isolated, matches: int, launches: int) -> Outcome:

@@ -27,7 +27,6 @@ def rpl_options() -> tuple[CommandOption[Any], ...]:
 
 @hookimpl(optionalhook=True)  # without rpl-optimize nobody asks
 def rpl_equivalence_checks() -> tuple[EquivalenceCheck, ...]:
-    from rpl_vmreplay.compare.optimizer_check import CapturedLaunchCheck
-    from rpl_vmreplay.inputs.optimizer_check import VariedInputsCheck
+    from rpl_vmreplay.optimizer_checks import CapturedLaunchCheck, VariedInputsCheck
 
     return (CapturedLaunchCheck(), VariedInputsCheck())

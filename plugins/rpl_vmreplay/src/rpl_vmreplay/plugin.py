@@ -10,7 +10,7 @@ from rpl_core import hookimpl
 if TYPE_CHECKING:
     from rpl_core.interfaces.doctor import DoctorCheck
     from rpl_core.interfaces.options import CommandOption
-    from rpl_vmreplay.interfaces.replayer import Replayer
+    from rpl_vmreplay.interfaces import Replayer
 
 RPL_API = 2
 

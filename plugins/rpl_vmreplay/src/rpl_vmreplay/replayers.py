@@ -8,7 +8,7 @@ from rpl_core.model.metric import Origin
 from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_vmreplay.hookspecs import REPLAYERS
-from rpl_vmreplay.interfaces.replayer import (
+from rpl_vmreplay.interfaces import (
     InputsRequest,
     InputsResult,
     Replayer,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rpl_core.model.trace import Agent
 from rpl_testkit.contracts import assert_device_model
-from rpl_testkit.devices import launch_quantities
+from rpl_testkit.traces import launch_quantities
 
 from {{ cookiecutter.__module }} import plugin
 

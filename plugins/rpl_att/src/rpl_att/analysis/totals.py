@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rpl_att.contract import AttCheck, AttClassCycles, AttLatency, AttProducer, AttStallSplit, AttWait
 from rpl_att.instruction_class import IMMEDIATE, InstructionClass, classify, wait_of
-from rpl_att.reading.code_table import CodeTable
+from rpl_att.reading.folder import CodeTable
 from rpl_att.reduction import WaitTotals
 from rpl_core.text import counted
 from rpl_core.values import frozen

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rpl_att.analysis.totals import Totals
 from rpl_att.contract import AttIpc, AttOccupancy, AttTimeline
 from rpl_att.instruction_class import InstructionClass
-from rpl_att.reading.code_table import CodeTable
+from rpl_att.reading.folder import CodeTable
 from rpl_att.reading.wave_files import EngineEvents, OccupancyEvents, StateSteps
 from rpl_att.reduction import ReducedWaves
 from rpl_core.contracts.common import MetricDoc

@@ -180,17 +180,7 @@ def run_worker(job: Job, limits: Limits) -> Answer:
         ) from None
     finally:
         _end(process)
-    return _answer(job, process.returncode)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the worker and its disassembler, if they still run."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _answer(job: Job, status: int) -> Answer:
+    status = process.returncode
     if status != 0 or not (job.out / ANSWER).is_file():
         how = _signal_name(-status) if status < 0 else f"exit status {status}"
         raise BadDataError(f"the trace decoder crashed ({how})", next_step=_USE_ANOTHER)
@@ -198,6 +188,13 @@ def _answer(job: Job, status: int) -> Answer:
     if answer.error is not None:
         raise BadDataError(answer.error)
     return answer
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the worker and its disassembler, if they still run."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _signal_name(number: int) -> str:

@@ -70,21 +70,7 @@ def parse_rows(text: bytes, width: int) -> Rows:
     text = text.translate(None, _SPACES).strip(b",")
     if text.translate(None, _ALLOWED):
         raise NotRowsError("found something else than integers")
-    _check_shape(text, width)
-    numbers = text.translate(None, b"[]")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        try:
-            flat = np.fromstring(numbers.decode("ascii"), dtype=np.int64, sep=",")
-        except (DeprecationWarning, ValueError):
-            raise NotRowsError("found a malformed number") from None
-    if len(flat) % width:
-        raise NotRowsError("rows are incomplete")
-    return flat.reshape(-1, width)
-
-
-def _check_shape(text: bytes, width: int) -> None:
-    """Brackets alternate, and every row has ``width`` - 1 commas."""
+    # Brackets alternate, and every row has ``width`` - 1 commas.
     raw = np.frombuffer(text, np.uint8)
     separators = np.flatnonzero((raw == _OPEN) | (raw == _CLOSE) | (raw == _COMMA))
     if len(separators) and np.diff(separators).max(initial=0) > _MAX_DIGITS + 1:
@@ -100,6 +86,16 @@ def _check_shape(text: bytes, width: int) -> None:
         raise NotRowsError(f"a row has not {width} numbers")
     if np.any(before_open != np.arange(len(before_open)) * width):
         raise NotRowsError("rows are not separated by one comma")
+    numbers = text.translate(None, b"[]")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            flat = np.fromstring(numbers.decode("ascii"), dtype=np.int64, sep=",")
+        except (DeprecationWarning, ValueError):
+            raise NotRowsError("found a malformed number") from None
+    if len(flat) % width:
+        raise NotRowsError("rows are incomplete")
+    return flat.reshape(-1, width)
 
 
 # Find large arrays in a JSON file of any size and return what is left of the file without them.

@@ -134,12 +134,12 @@ def _read(path: Path, offset: int, size: int | None) -> bytes:
         reason = getattr(error, "strerror", None) or "no such name"
         raise MissingError(f"{path.name}: {reason}", next_step="give the file with --code-object") from None
     try:
-        return os.pread(descriptor, _wanted(os.fstat(descriptor), path.name, offset, size), offset)
+        return os.pread(descriptor, _bytes_to_read(os.fstat(descriptor), path.name, offset, size), offset)
     finally:
         os.close(descriptor)
 
 
-def _wanted(facts: os.stat_result, name: str, offset: int, size: int | None) -> int:
+def _bytes_to_read(facts: os.stat_result, name: str, offset: int, size: int | None) -> int:
     """How many bytes to read. Raises ``BadDataError`` where they are not there or too many."""
     if not stat.S_ISREG(facts.st_mode):
         raise BadDataError(f"{name or 'a folder'} is no regular file")

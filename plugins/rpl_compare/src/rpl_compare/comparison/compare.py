@@ -10,32 +10,29 @@ import attrs
 
 from rpl_analysis.text import shown_names
 from rpl_compare.comparison.judging import (
-    Gate,
-    Question,
-    TakeEvidence,
-    decide,
-    judge_items,
-    matches,
-    paired_evidence,
-    unpaired_evidence,
-)
-from rpl_compare.comparison.model import (
     CompareRule,
+    Gate,
     Judged,
     Method,
     Outcome,
+    Question,
+    TakeEvidence,
     Verdict,
+    decide,
     item_name,
+    judge_items,
     kernel_names,
+    matches,
+    paired_evidence,
+    unpaired_evidence,
 )
 from rpl_core.errors import MissingError, NoVerdictError, UsageError
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.text import counted, did_you_mean
 from rpl_core.values import frozen
-from rpl_measure.estimates import WARN_CV, NoiseLevel, noise_level
 from rpl_measure.interleaved import MeasureRequest, measure_pairs
 from rpl_measure.manifest import read_manifest
-from rpl_measure.rank_tests import fewest_pairs
+from rpl_measure.rank_tests import WARN_CV, NoiseLevel, fewest_pairs, noise_level
 from rpl_measure.samples import Kind, Sample, Statistic, samples_of
 from rpl_measure.side import Side, check_comparable, copies_everywhere, make_side, stored_sides
 
@@ -63,7 +60,13 @@ def measure_and_compare(
     What blocks an answer (origin, number of processes) does not change when the measurement ends.
     """
     measure = attrs.evolve(measure, statistic=request.statistic)
-    _require_enough(measure, request)
+    fewest = fewest_pairs(request.rule.alpha / len(measure.looks) / 2)
+    if measure.most_pairs < fewest:
+        raise UsageError(
+            f"{measure.most_pairs} pairs can never be significant at alpha {request.rule.alpha:g}: "
+            f"their least two-sided p is {2.0 ** (1 - measure.most_pairs):.2g}",
+            next_step=f"--pairs {fewest} or more",
+        )
 
     def decided(base: Side, new: Side) -> bool:
         return is_settled(compare_pairs(base, new, request, measure.looks).items, request.rule)
@@ -91,16 +94,6 @@ def is_settled(items: Sequence[Judged], rule: CompareRule) -> bool:
 
 def _seems_improved(item: Judged, rule: CompareRule) -> bool:
     return item.verdict is Verdict.INCONCLUSIVE and (item.evidence.shift or 0.0) < -rule.limit
-
-
-def _require_enough(measure: MeasureRequest, request: CompareRequest) -> None:
-    fewest = fewest_pairs(request.rule.alpha / len(measure.looks) / 2)
-    if measure.most_pairs < fewest:
-        raise UsageError(
-            f"{measure.most_pairs} pairs can never be significant at alpha {request.rule.alpha:g}: "
-            f"their least two-sided p is {2.0 ** (1 - measure.most_pairs):.2g}",
-            next_step=f"--pairs {fewest} or more",
-        )
 
 
 def _cut_short(pairs: int, measure: MeasureRequest) -> Diagnostic:
@@ -187,7 +180,22 @@ def _compare(
     question = Question(request.rule, method, take_evidence, request.kernels, checked.incomparable)
     items = judge_items(base.runs, new.runs, question)
     only_base, only_new = _one_sided(base, new, request), _one_sided(new, base, request)
-    _require_common(items, only_base, only_new, request, _kernels_of(base, new))
+    known = _kernels_of(base, new)
+    wanted = " or ".join(repr(name) for name in request.kernels)
+    if request.kernels and not any(item.key.kind is Kind.KERNEL for item in items):
+        if only_base or only_new:
+            side = "BASE" if only_base else "NEW"
+            raise NoVerdictError(f"the kernel {wanted} ran in {side} only, so there is nothing to compare")
+        meant = did_you_mean(request.kernels[0], (*shown_names(known).values(), *known))
+        raise MissingError(
+            f"no kernel of BASE or NEW matches {wanted}{meant}", next_step="see `rpl report RUN`"
+        )
+    if not items:
+        raise NoVerdictError(
+            "BASE and NEW hold no time of the same kind",
+            cause="one was recorded with a profiler, the other by wall clock only",
+            next_step="record both in the same way",
+        )
     one_sided = (name for name, _ in (*only_base, *only_new))
     names = kernel_names((*(i.key.name for i in items if i.key.kind is Kind.KERNEL), *one_sided))
     return Comparison(
@@ -224,30 +232,6 @@ def _one_sided(side: Side, other: Side, request: CompareRequest) -> tuple[tuple[
 def _kernels_of(*sides: Side) -> Sequence[str]:
     keys = (key for side in sides for key in samples_of(side.runs))
     return list(dict.fromkeys(key.name for key in keys if key.kind is Kind.KERNEL))
-
-
-def _require_common(
-    items: tuple[Judged, ...],
-    only_base: tuple[tuple[str, Sample], ...],
-    only_new: tuple[tuple[str, Sample], ...],
-    request: CompareRequest,
-    known: Sequence[str],
-) -> None:
-    wanted = " or ".join(repr(name) for name in request.kernels)
-    if request.kernels and not any(item.key.kind is Kind.KERNEL for item in items):
-        if only_base or only_new:
-            side = "BASE" if only_base else "NEW"
-            raise NoVerdictError(f"the kernel {wanted} ran in {side} only, so there is nothing to compare")
-        meant = did_you_mean(request.kernels[0], (*shown_names(known).values(), *known))
-        raise MissingError(
-            f"no kernel of BASE or NEW matches {wanted}{meant}", next_step="see `rpl report RUN`"
-        )
-    if not items:
-        raise NoVerdictError(
-            "BASE and NEW hold no time of the same kind",
-            cause="one was recorded with a profiler, the other by wall clock only",
-            next_step="record both in the same way",
-        )
 
 
 def _called(item: Judged, names: Mapping[str, str]) -> str:

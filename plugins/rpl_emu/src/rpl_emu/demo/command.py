@@ -74,8 +74,7 @@ def _emulated(context: click.Context, output: Path | None) -> int:
         profile,
         write_report,
     )
-    from rpl_emu.native_program import call
-    from rpl_emu.programs.software_gpu import find_runtime, launcher_words
+    from rpl_emu.software_gpu import call, find_runtime, launcher_words
 
     session = session_of(context)
     with tempfile.TemporaryDirectory(prefix="rpl-demo-") as unpacked:
@@ -120,7 +119,7 @@ def _unpack_programs(folder: Path) -> None:
 
 def _require_device() -> None:
     from rpl_core.errors import MissingError
-    from rpl_emu.programs.software_gpu import emulated_device
+    from rpl_emu.software_gpu import emulated_device
 
     try:
         emulated_device()

@@ -154,7 +154,7 @@ def choose_builder(
             raise _in_memory(request.kernels_in_memory)
     for offered in sorted(systems, key=lambda system: (-system.value.priority, system.plugin)):
         try:
-            builder = _asked(offered, request)
+            builder = _builder_from(offered, request)
         except PluginError as error:
             note(f"warning: {error.fact}; another way to build is looked for")
             continue
@@ -176,7 +176,7 @@ def _in_memory(kernels: Sequence[str]) -> MissingError:
     )
 
 
-def _asked(offered: Contribution[BuildSystem], request: BuildRequest) -> Builder | None:
+def _builder_from(offered: Contribution[BuildSystem], request: BuildRequest) -> Builder | None:
     where = f"build system {offered.value.name}"
     with plugin_boundary(offered.plugin, where):
         answer: object = offered.value.builder(request)

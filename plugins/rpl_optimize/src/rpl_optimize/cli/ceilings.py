@@ -143,7 +143,10 @@ def _recorded(
         session.host, session.setting("collector", given.collector), Options(), device.name
     )
     words = (*sizes.words(), *(one.kernel for one in wanted))
-    with tempfile.TemporaryDirectory(prefix="rpl-ceilings-") as folder, _progress(session) as show:
+    with (
+        tempfile.TemporaryDirectory(prefix="rpl-ceilings-") as folder,
+        session.output.progress("ceilings measure", total=None) as show,
+    ):
         place = Path(folder).resolve()
         show("build")
         command = _built(session, place, device, words, given.build_command)
@@ -171,10 +174,6 @@ def _recorded_model(session: Session, device: DeviceModel, recording: Recording)
 
     recorded = recorded_device(AnalysisRequest(device=device.name), recording.gpu_agents, session.host)
     return recorded.model or device
-
-
-def _progress(session: Session) -> Any:
-    return session.output.progress("ceilings measure", total=None)
 
 
 def _built(
@@ -303,7 +302,10 @@ def ceilings(
     device, reason = _device(session, recordings, name)
     if device is None:
         raise MissingError(reason, next_step="name the device with --device; `rpl devices` lists them")
-    rows = _rows(device)
+    # By origin; then memory from the farthest level on and arithmetic, each in the order of the device.
+    memory = (_row(c.level, None, c.peak_gbps, "GB/s", c) for c in device.memory_ceilings)
+    compute = (_row(c.data_type, c.pipe.value, c.peak_gflops, "GOP/s", c) for c in device.compute_ceilings)
+    rows = sorted((*memory, *compute), key=lambda row: _ORDER.index(row["origin"]))
     if as_json:
         session.output.json({"device": device.name, "product": device.product, "ceilings": rows})
         return
@@ -326,13 +328,6 @@ def _device(
     recording = load_recording(recordings, readers) if recordings else Recording(traces=())
     device = find_device(AnalysisRequest(device=name), recording.gpu_agents, session.host, recording.ceilings)
     return device.model, device.diagnostics[0].fact if device.diagnostics else "the device is unknown"
-
-
-def _rows(device: DeviceModel) -> list[dict[str, Any]]:
-    """By origin; then memory from the farthest level on and arithmetic, each in the order of the device."""
-    memory = (_row(c.level, None, c.peak_gbps, "GB/s", c) for c in device.memory_ceilings)
-    compute = (_row(c.data_type, c.pipe.value, c.peak_gflops, "GOP/s", c) for c in device.compute_ceilings)
-    return sorted((*memory, *compute), key=lambda row: _ORDER.index(row["origin"]))
 
 
 def _row(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,19 +108,14 @@ def show(context: click.Context, path: Path, as_json: bool) -> None:
         events = [_event(entry) for entry in entries]
         output.json({"schema_version": "1.0", "events": events, "broken": broken and broken.fact})
     else:
-        _print_events(output, entries)
+        rows = [
+            (str(e.sequence), e.time_utc[:19], e.event.value, candidate_of(e), summary_of(e)) for e in entries
+        ]
+        output.table(("LINE", "UTC", "EVENT", "CANDIDATE", "WHAT"), rows, right=("LINE", "CANDIDATE"))
     if broken is not None and not broken.torn:
         raise broken
     if broken is not None:
         output.note(broken.one_line())
-
-
-def _print_events(output: Output, entries: Sequence[LedgerEntry]) -> None:
-
-    rows = [
-        (str(e.sequence), e.time_utc[:19], e.event.value, candidate_of(e), summary_of(e)) for e in entries
-    ]
-    output.table(("LINE", "UTC", "EVENT", "CANDIDATE", "WHAT"), rows, right=("LINE", "CANDIDATE"))
 
 
 def _event(entry: LedgerEntry) -> dict[str, Any]:
@@ -192,11 +187,16 @@ def _words(event: LedgerEvent, data: Mapping[str, Any]) -> str:
         judgement = _part(data, "judgement")
         return f"{judgement.get('verdict')} at {judgement.get('stage')}: {judgement.get('reason')}"
     if event in (LedgerEvent.SOURCE_GUARDED, LedgerEvent.BINARY_GUARDED):
-        return _guards(data)
+        guards = [g for g in _list(data, "guards") if isinstance(g, dict)]
+        refusing = [f"{g.get('guard')}: {g.get('reason')}" for g in guards if g.get("passed") is not True]
+        return "; ".join(refusing) or f"{len(guards)} passed"
     if event in (LedgerEvent.TIMED_ALONE, LedgerEvent.MEASURED, LedgerEvent.REMEASURED):
         return _times(_part(data, "measurement"))
     if event is LedgerEvent.MODELLED:
-        return _figures(_part(data, "modelled"))
+        part = _part(data, "modelled")
+        if part.get("problem") is not None:
+            return str(part["problem"])
+        return f"{_short(part.get('base'))} to {_short(part.get('new'))} {part.get('unit')} (modelled)"
     if event is LedgerEvent.PLACED:
         return _placement(_part(data, "placement"))
     if event is LedgerEvent.EQUIVALENCE_CHECKED:
@@ -226,12 +226,6 @@ _SHOWN: Mapping[LedgerEvent, tuple[str, ...]] = {
 }
 
 
-def _guards(data: Mapping[str, Any]) -> str:
-    guards = [g for g in _list(data, "guards") if isinstance(g, dict)]
-    refusing = [f"{g.get('guard')}: {g.get('reason')}" for g in guards if g.get("passed") is not True]
-    return "; ".join(refusing) or f"{len(guards)} passed"
-
-
 def _times(part: Mapping[str, Any]) -> str:
     if part.get("problem") is not None:
         return str(part["problem"])
@@ -239,12 +233,6 @@ def _times(part: Mapping[str, Any]) -> str:
     ratio = look.get("ratio")
     shown = f"{ratio:.4f}" if isinstance(ratio, float) else "unknown"
     return f"{look.get('decision')} after {look.get('pairs')} pairs, new / base {shown}"
-
-
-def _figures(part: Mapping[str, Any]) -> str:
-    if part.get("problem") is not None:
-        return str(part["problem"])
-    return f"{_short(part.get('base'))} to {_short(part.get('new'))} {part.get('unit')} (modelled)"
 
 
 def _placement(part: Mapping[str, Any]) -> str:

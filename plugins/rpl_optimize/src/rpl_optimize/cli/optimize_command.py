@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from rpl_optimize.contracts import CandidatePart, OptimizeDocument
     from rpl_optimize.ledger.lines import Ledger
     from rpl_optimize.loop.session import OptimizeRequest, StageName, Tools
-    from rpl_optimize.loop.state import Resumed
 
 _EXIT_CODES = {
     "accepted": ExitCode.OK,
@@ -77,7 +76,11 @@ def run_optimize(
     if settings.step_by_step:
         StepByStep(session.output, root).ended(document)
     else:
-        _show(session, document, root, as_json=settings.as_json)
+        from rpl_core.documents import to_json
+
+        session.output.raw(
+            to_json(document) if settings.as_json else optimize_text(document, root, terminal_width())
+        )
     return int(_EXIT_CODES[document.verdict or "rejected"])
 
 
@@ -229,7 +232,19 @@ def _resume(
         if resumed.finished is not None:
             session.output.note(f"the session has finished: {resumed.finished.termination_reason}")
             return running.document, root
-        _require_unchanged(request, resumed)
+        from rpl_optimize.loop.accept import digest
+        from rpl_optimize.transform import read_source
+
+        now = digest(read_source(request.source, None).text)
+        state = resumed.state
+        expected = {digest(resumed.original)} | (
+            {state.ours, digest(state.text)} if request.in_place else set()
+        )
+        if now not in expected:
+            raise BadDataError(
+                f"{request.source} was changed since the session began",
+                next_step="start a new session, or restore the file",
+            )
         _require_writable(request)
         running.record_resumed()
         tools = _stepping(session, call, optimize_tools(session, call, request, step), root)
@@ -272,26 +287,6 @@ def _require_writable(request: OptimizeRequest) -> None:
             f"nothing may be written in {place}, and an accepted version goes beside the source",
             next_step="work on a copy of the source that you may change, with --source and --build",
         )
-
-
-def _require_unchanged(request: OptimizeRequest, resumed: Resumed) -> None:
-    from rpl_optimize.loop.accept import digest
-    from rpl_optimize.transform import read_source
-
-    now = digest(read_source(request.source, None).text)
-    state = resumed.state
-    expected = {digest(resumed.original)} | ({state.ours, digest(state.text)} if request.in_place else set())
-    if now not in expected:
-        raise BadDataError(
-            f"{request.source} was changed since the session began",
-            next_step="start a new session, or restore the file",
-        )
-
-
-def _show(session: Session, document: OptimizeDocument, root: Path, *, as_json: bool) -> None:
-    from rpl_core.documents import to_json
-
-    session.output.raw(to_json(document) if as_json else optimize_text(document, root, terminal_width()))
 
 
 # The result of a session as text.
@@ -397,12 +392,12 @@ class StepByStep:
 
     def hold(self, stage: StageName, candidate: int) -> None:
         """Raises ``KeyboardInterrupt`` unless the stage may begin."""
-        if self._asked({"waiting_for": stage, "candidate": candidate}) != "go":
+        if self._ask({"waiting_for": stage, "candidate": candidate}) != "go":
             raise KeyboardInterrupt
 
     def approve(self, diff: str, evidence: str) -> bool:
         """Whether a proven change is accepted. Raises ``KeyboardInterrupt`` where that stays open."""
-        answer = self._asked({"waiting_for": "accept", "diff": diff, "evidence": evidence})
+        answer = self._ask({"waiting_for": "accept", "diff": diff, "evidence": evidence})
         if answer not in ("go", "no"):
             raise KeyboardInterrupt
         return answer == "go"
@@ -410,7 +405,7 @@ class StepByStep:
     def ended(self, document: OptimizeDocument) -> None:
         self._tell({"waiting_for": None, "optimize": document.model_dump(mode="json")})
 
-    def _asked(self, told: Mapping[str, object]) -> str:
+    def _ask(self, told: Mapping[str, object]) -> str:
         self._tell(told)
         return sys.stdin.readline(_LONGEST_ANSWER).strip()
 

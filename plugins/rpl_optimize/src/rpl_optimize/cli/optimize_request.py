@@ -136,7 +136,21 @@ def recalled(root: Path, call: Call, context: click.Context) -> tuple[Call, Call
             next_step=f"{begun.command_name} --resume {shlex.quote(str(root))}",
         )
     begun = _with_secrets(begun, call.words, root)
-    _require_nothing_anew(context)
+    from click.core import ParameterSource
+
+    given = [
+        parameter.opts[0]
+        for parameter in context.command.get_params(context)
+        if parameter.name is not None
+        and parameter.name not in _OF_THIS_CALL
+        and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+        and parameter.param_type_name == "option"
+    ]
+    if given:
+        raise UsageError(
+            f"--resume goes on with the session's own options, so {', '.join(given)} can't be given anew",
+            next_step="leave it out, or start a new session",
+        )
     anew = {name: call.flags[name] for name in _OF_THIS_CALL}
     if anew["time_budget"] is None:
         anew["time_budget"] = begun.flags["time_budget"]
@@ -186,24 +200,6 @@ def _typed(flags: dict[str, Any], context: click.Context) -> dict[str, Any]:
         given = tuple(shlex.split(value)) if parameter.multiple else value
         flags[name] = parameter.type_cast_value(context, given)
     return flags
-
-
-def _require_nothing_anew(context: click.Context) -> None:
-    from click.core import ParameterSource
-
-    given = [
-        parameter.opts[0]
-        for parameter in context.command.get_params(context)
-        if parameter.name is not None
-        and parameter.name not in _OF_THIS_CALL
-        and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
-        and parameter.param_type_name == "option"
-    ]
-    if given:
-        raise UsageError(
-            f"--resume goes on with the session's own options, so {', '.join(given)} can't be given anew",
-            next_step="leave it out, or start a new session",
-        )
 
 
 def _damaged(path: Path, error: Exception) -> BadDataError:

@@ -294,24 +294,20 @@ def looks_like_text(path: Path) -> bool:
 def compare_text(baseline: Path, candidate: Path, tolerance: Tolerance) -> Comparison:
     """Compare all tokens; the first that is no number and differs ends it."""
     try:
-        return _compare_tokens(baseline, candidate, tolerance)
+        numbers = Numbers(tolerance)
+        for left, right in zip_longest(_tokens(baseline), _tokens(candidate)):
+            if left is None or right is None:
+                what = "ends early" if right is None else "goes on behind the baseline's end"
+                return Comparison(
+                    False, f"the text {what}, in line {(left or right or (b'', 0))[1]} of the longer"
+                )
+            (old, line), (new, _) = left, right
+            problem = _compare_token(old, new, line, numbers)
+            if problem is not None:
+                return Comparison(False, problem)
+        return numbers.comparison()
     except _EndlessWordError:
         return Comparison(None, "a word of it is too long to compare by numbers")
-
-
-def _compare_tokens(baseline: Path, candidate: Path, tolerance: Tolerance) -> Comparison:
-    numbers = Numbers(tolerance)
-    for left, right in zip_longest(_tokens(baseline), _tokens(candidate)):
-        if left is None or right is None:
-            what = "ends early" if right is None else "goes on behind the baseline's end"
-            return Comparison(
-                False, f"the text {what}, in line {(left or right or (b'', 0))[1]} of the longer"
-            )
-        (old, line), (new, _) = left, right
-        problem = _compare_token(old, new, line, numbers)
-        if problem is not None:
-            return Comparison(False, problem)
-    return numbers.comparison()
 
 
 def _compare_token(old: bytes, new: bytes, line: int, numbers: Numbers) -> str | None:

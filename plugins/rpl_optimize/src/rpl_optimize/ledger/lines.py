@@ -478,7 +478,11 @@ def _checked_data(event: LedgerEvent, data: Part | Mapping[str, Any]) -> dict[st
     """``data`` as JSON values, by the event's contract."""
     contract = CONTRACTS[event]
     try:
-        part = data if isinstance(data, contract) else contract.model_validate(_values(data))
+        part = (
+            data
+            if isinstance(data, contract)
+            else contract.model_validate(data.model_dump() if isinstance(data, Part) else data)
+        )
         return {name: _printable(value) for name, value in part.model_dump(mode="json").items()}
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
@@ -493,7 +497,3 @@ def _printable(value: Any) -> Any:
     if isinstance(value, dict):
         return {encodable(name): _printable(item) for name, item in value.items()}
     return [_printable(item) for item in value] if isinstance(value, list) else value
-
-
-def _values(data: Part | Mapping[str, Any]) -> Mapping[str, Any]:
-    return data.model_dump() if isinstance(data, Part) else data

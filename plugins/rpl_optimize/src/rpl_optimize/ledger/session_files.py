@@ -27,7 +27,6 @@ from rpl_measure.manifest import read_manifest
 from rpl_optimize.contracts import (
     AcceptedData,
     BaselineProfiledData,
-    BuildPart,
     BuiltData,
     CheckedData,
     ContinuedData,
@@ -338,12 +337,9 @@ def _bound_files(data: Part) -> Iterator[tuple[str, str]]:
     elif isinstance(data, ProposedData) and data.source is not None:
         yield data.source, data.source_sha256
     elif isinstance(data, BaselineProfiledData | BuiltData) and data.build is not None:
-        yield from _built_program(data.build)
-
-
-def _built_program(build: BuildPart) -> Iterator[tuple[str, str]]:
-    if build.binary is not None and build.binary_sha256 is not None:
-        yield build.binary, build.binary_sha256
+        build = data.build
+        if build.binary is not None and build.binary_sha256 is not None:
+            yield build.binary, build.binary_sha256
 
 
 # What the stages of each candidate recorded when they ran, and what had been planned before.

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from rpl_core.contracts.common import Part
 from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
-from rpl_measure.estimates import median, robust_cv
+from rpl_measure.rank_tests import median, robust_cv
 from rpl_measure.sequential import last_look
 from rpl_measure.series import find_drift, find_modes
 from rpl_optimize.contracts import (

@@ -18,9 +18,9 @@ from rpl_core.pipeline import recorded_device
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.run_directory.manifest import load_manifest
 from rpl_core.values import frozen
-from rpl_measure.estimates import median
 from rpl_measure.interleaved import open_pairs
 from rpl_measure.manifest import complete_pairs, read_manifest, repeated_pairs
+from rpl_measure.rank_tests import median
 from rpl_optimize.contracts import (
     CandidatePart,
     ContinuedData,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.text import counted
 from rpl_core.values import frozen
-from rpl_measure.estimates import REFUSE_CV, WARN_CV, NoiseLevel, noise_level, pseudo_median, robust_sigma
+from rpl_measure.rank_tests import REFUSE_CV, WARN_CV, NoiseLevel, noise_level, pseudo_median, robust_sigma
 from rpl_measure.samples import Kind
 from rpl_measure.sequential import LOOKS, LOOKS_V2, SCREENING, SCREENING_PART, AcceptRule
 from rpl_measure.series import Modes, find_modes

@@ -29,9 +29,9 @@ from rpl_core.profiling import ProfileSession, StepSink
 from rpl_core.run_directory.manifest import RunDirectory
 from rpl_core.text import counted, shorten
 from rpl_core.values import frozen
-from rpl_measure.estimates import median, robust_cv
 from rpl_measure.interleaved import MeasureRequest, measure_pairs
 from rpl_measure.manifest import is_comparison_directory, read_manifest
+from rpl_measure.rank_tests import median, robust_cv
 from rpl_measure.samples import ItemKey, Kind, Sample, samples_of
 from rpl_measure.sequential import AcceptRule, Decision, Look, decide, last_look, new_first
 from rpl_measure.series import find_drift, find_modes

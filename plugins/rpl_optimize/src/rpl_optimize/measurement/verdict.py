@@ -14,7 +14,7 @@ from typing import Literal
 
 from rpl_core.text import counted
 from rpl_core.values import frozen
-from rpl_measure.estimates import REFUSE_CV, NoiseLevel, noise_level, pseudo_median
+from rpl_measure.rank_tests import REFUSE_CV, NoiseLevel, noise_level, pseudo_median
 from rpl_measure.samples import Kind
 from rpl_measure.sequential import LOOKS, AcceptRule, Decision, Look, last_look
 from rpl_measure.series import find_modes

@@ -77,18 +77,6 @@ def _places(at: str, place: str | None) -> list[str]:
     return places
 
 
-def _mounted(pairs: list[tuple[str, str]], place: str | None) -> None:
-    here = os.getcwd()
-    places = [(over, target) for over, at in pairs for target in _places(at, place)]
-    if len(os.listdir("/proc/self/task")) > 1:
-        _forked()  # a profiler that was loaded into this process runs threads, which have no namespace
-    _own_namespace()
-    _mount("none", "/", _RECURSIVE | _PRIVATE)
-    for over, target in places:
-        _mount(over, target, _BIND | _RECURSIVE)
-    os.chdir(here)  # what was mounted there is only seen when the way is gone anew
-
-
 def main(arguments: list[str]) -> None:
     place = None
     if arguments[0] == "--place":
@@ -96,7 +84,15 @@ def main(arguments: list[str]) -> None:
     end = arguments.index("--")
     pairs, command = list(zip(arguments[:end:2], arguments[1:end:2], strict=True)), arguments[end + 1 :]
     try:
-        _mounted(pairs, place)
+        here = os.getcwd()
+        places = [(over, target) for over, at in pairs for target in _places(at, place)]
+        if len(os.listdir("/proc/self/task")) > 1:
+            _forked()  # a profiler that was loaded into this process runs threads, which have no namespace
+        _own_namespace()
+        _mount("none", "/", _RECURSIVE | _PRIVATE)
+        for over, target in places:
+            _mount(over, target, _BIND | _RECURSIVE)
+        os.chdir(here)  # what was mounted there is only seen when the way is gone anew
     except OSError as error:
         hint = " (user namespaces are not allowed)" if error.errno in (errno.EPERM, errno.ENOSPC) else ""
         print(f"error: nothing can be mounted here: {error}{hint}", file=sys.stderr)

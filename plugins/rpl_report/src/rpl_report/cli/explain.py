@@ -263,7 +263,11 @@ def roofline_lines(document: RooflineDocument | None, kernel: str) -> Iterator[s
     yield from _work(roofline, document.ceilings)
     yield from _models(roofline)
     yield from _corrections(roofline)
-    yield from _levels(roofline)
+    for level in roofline.levels:
+        known = level.achieved_gbps.value is not None
+        peak = f" of {number(level.spec_gbps)}" if known and level.spec_gbps is not None else ""
+        unit = f"{peak} GB/s" if known else ""
+        yield f"{'':<12}{_LEVELS.get(level.level, level.level):<20}{_figure(level.achieved_gbps)}{unit}"
     for name, metric in roofline.caches.items():
         yield f"{'':<12}{name:<20}{_figure(metric, percent)}"
         yield from _how(metric)
@@ -297,14 +301,6 @@ def _models(roofline: KernelRooflineDoc) -> Iterator[str]:
         yield f"{'':<12}{'FLOPs, ' + name:<20}{_figure(metric)}{used}"
     if roofline.models.fallback:
         yield f"{'':<14}{roofline.models.fallback}"
-
-
-def _levels(roofline: KernelRooflineDoc) -> Iterator[str]:
-    for level in roofline.levels:
-        known = level.achieved_gbps.value is not None
-        peak = f" of {number(level.spec_gbps)}" if known and level.spec_gbps is not None else ""
-        unit = f"{peak} GB/s" if known else ""
-        yield f"{'':<12}{_LEVELS.get(level.level, level.level):<20}{_figure(level.achieved_gbps)}{unit}"
 
 
 def _figure(metric: Metric, form: Callable[[float | None], str] = number) -> str:

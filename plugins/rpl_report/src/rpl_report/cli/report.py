@@ -312,7 +312,7 @@ def docs(context: click.Context, page: str | None, only_path: bool) -> None:
     if page is None:
         output.table(("PAGE", "TITLE"), [(name, _title(path)) for name, path in pages.items()])
         return
-    found = pages[_named(page, tuple(pages))]
+    found = pages[_page_named(page, tuple(pages))]
     if only_path:
         output.line(str(found))
     else:
@@ -330,10 +330,10 @@ def installed_pages() -> dict[str, Path]:
     return top | {_short(path.relative_to(root / "docs").as_posix()): path for path in pages}
 
 
-def _named(asked: str, names: tuple[str, ...]) -> str:
-    wanted = "/" + _plain(_short(asked.partition("#")[0].removeprefix("docs/")))
-    same = [name for name in names if f"/{_plain(name)}" == wanted]
-    found = same or [name for name in names if _plain(name).endswith(wanted)]
+def _page_named(asked: str, names: tuple[str, ...]) -> str:
+    wanted = "/" + _lower_dashed(_short(asked.partition("#")[0].removeprefix("docs/")))
+    same = [name for name in names if f"/{_lower_dashed(name)}" == wanted]
+    found = same or [name for name in names if _lower_dashed(name).endswith(wanted)]
     if len(found) == 1:
         return found[0]
     raise UsageError(
@@ -345,7 +345,7 @@ def _short(name: str) -> str:
     return name.removesuffix(".md").removesuffix("/index")
 
 
-def _plain(name: str) -> str:
+def _lower_dashed(name: str) -> str:
     return name.lower().replace("_", "-")
 
 

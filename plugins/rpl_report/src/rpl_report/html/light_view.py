@@ -159,7 +159,9 @@ def _levels(work: KernelRooflineDoc) -> Iterator[LightBox]:
 
 
 def _level(name: str, title: str, level: LevelPart, hits: Metric | None) -> LightBox:
-    peak = _peak(level)
+    # The data sheet's ceiling, or where it has none the best other one.
+    origins = {"spec": level.spec_gbps, "measured": level.measured_gbps, "published": level.published_gbps}
+    peak = next(((peak, origin) for origin, peak in origins.items() if peak), None)
     rate = level.achieved_gbps
     share, width = _share(rate, peak[0] if peak else None)
     lines = [
@@ -173,12 +175,6 @@ def _level(name: str, title: str, level: LevelPart, hits: Metric | None) -> Ligh
         share, width, lines = "not used", None, lines[-1:]
     missing = _reason(level.bytes) or _reason(rate) or (_reason(hits) if hits is not None else None)
     return LightBox(name, title, share, width, _above(width), tuple(lines), missing, _how(level.bytes))
-
-
-def _peak(level: LevelPart) -> tuple[float, str] | None:
-    """The data sheet's ceiling, or where it has none the best other one."""
-    origins = {"spec": level.spec_gbps, "measured": level.measured_gbps, "published": level.published_gbps}
-    return next(((peak, origin) for origin, peak in origins.items() if peak), None)
 
 
 def _share(rate: Metric, peak: float | None) -> tuple[str, float | None]:

@@ -87,7 +87,12 @@ def page_of(request: RenderRequest) -> Page:
         kernel_names(ranked, documents.shown_names(request.options[NAMES])),
         assign_colours(ranked),
     )
-    asked = _section_request(request, names)
+    asked = SectionRequest(
+        documents=MappingProxyType(request.documents),
+        width=request.width,
+        short_names={name: names.short(name) for name in names.apart},
+        anchors=MappingProxyType(names.ids),
+    )
     with one_unit(*documents.longest_ns()):  # as in the text report
         sections = tuple(html_sections(request.sections, asked))
         verdict = verdict_of(documents, names.work, claims_of(request.sections, asked))
@@ -117,15 +122,6 @@ def _target(entry: Entry, names: KernelNames, *, without_work: bool) -> str:
         return "#provenance"
     of_kernel = names.of(entry.subject) if entry.section == "kernels" else None
     return f"#{of_kernel or entry.section}"
-
-
-def _section_request(request: RenderRequest, names: KernelNames) -> SectionRequest:
-    return SectionRequest(
-        documents=MappingProxyType(request.documents),
-        width=request.width,
-        short_names={name: names.short(name) for name in names.apart},
-        anchors=MappingProxyType(names.ids),
-    )
 
 
 @cache
@@ -226,9 +222,12 @@ def head_of(profile: ProfileDocument, dag: DagDocument, names: KernelNames, requ
     what = _traced_kernels(profile, names) or _application(profile, request)
     title = f"{what} on {_device(profile) or 'an unknown device'}"
     origin = profile.provenance.origin if profile.provenance else None
+    # The command and the time, which tell two reports of one program apart.
+    facts = [f"command: {shlex.join(request.command)}"] if request.command else []
+    facts += [request.recorded] if request.recorded else []
     return Head(
         title=readable(title, 120),
-        facts=(*_of_run(request), *_run_facts(profile)),
+        facts=(*tuple(readable(fact, 160) for fact in facts), *_run_facts(profile)),
         origin=origin if origin != "measured" else None,
         origin_text=_ORIGINS.get(origin or ""),
         incomplete=readable(profile.incomplete, 400) if profile.incomplete else None,
@@ -239,31 +238,21 @@ def head_of(profile: ProfileDocument, dag: DagDocument, names: KernelNames, requ
 def _application(profile: ProfileDocument, request: RenderRequest) -> str:
     """The program that ran; without a command the files that hold it."""
     if request.command:
-        return _program(request.command)
+        # Its name; of what an interpreter runs the script, or the option that names it.
+        command = request.command
+        first = PurePath(command[0]).name or "a program"
+        if not first.startswith(_INTERPRETERS) or len(command) == 1:
+            return first
+        options = [word for word in command[1:3] if word in ("-m", "-c")]
+        if options:
+            return " ".join((first, *command[1:3]))
+        script = next((word for word in command[1:] if not word.startswith("-")), None)
+        return PurePath(script).name if script else first
     if request.files:
         return request.files
     artefacts = profile.provenance.artefacts if profile.provenance else ()
     names = list(dict.fromkeys(PurePath(artefact.path).name for artefact in artefacts))
     return f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}" if names else "A recording"
-
-
-def _program(command: tuple[str, ...]) -> str:
-    """Its name; of what an interpreter runs the script, or the option that names it."""
-    first = PurePath(command[0]).name or "a program"
-    if not first.startswith(_INTERPRETERS) or len(command) == 1:
-        return first
-    options = [word for word in command[1:3] if word in ("-m", "-c")]
-    if options:
-        return " ".join((first, *command[1:3]))
-    script = next((word for word in command[1:] if not word.startswith("-")), None)
-    return PurePath(script).name if script else first
-
-
-def _of_run(request: RenderRequest) -> tuple[str, ...]:
-    """The command and the time, which tell two reports of one program apart."""
-    facts = [f"command: {shlex.join(request.command)}"] if request.command else []
-    facts += [request.recorded] if request.recorded else []
-    return tuple(readable(fact, 160) for fact in facts)
 
 
 def _traced_kernels(profile: ProfileDocument, shown: KernelNames) -> str:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         DevicePart,
         DominancePart,
         EdgeCount,
-        ForecastPart,
         NearPathPart,
         ProcessPart,
         SpeedupForecastPart,
@@ -329,7 +328,15 @@ def forecast_view(dag: DagDocument, names: KernelNames, colours: Colours) -> For
                 target=names.of(entry.name) if entry.kind == "kernel" else None,
                 css=f"c{colours.of(entry.name, entry.kind)}",
                 kind=entry.kind,
-                steps=_steps(entry, widest, dag.makespan_ns),
+                steps=tuple(
+                    GainStep(
+                        speedup=factor(step.speedup),
+                        gain=between(*(table_time(gain, dag.makespan_ns) for gain in _ends(step))),
+                        application=between(*(_as_fast(step, gain) for gain in _ends(step))),
+                        width=100 * max(_most(step), 0) / widest if widest > 0 else 0,
+                    )
+                    for step in entry.speedups
+                ),
                 path_ceiling=symbol.path_ceiling if symbol else None,
                 speedup_ceiling=symbol.speedup_ceiling if symbol else None,
             )
@@ -346,18 +353,6 @@ def forecast_view(dag: DagDocument, names: KernelNames, colours: Colours) -> For
         dominance=tuple(_step(part, kinds, names) for part in dag.dominance),
         dominant=_work_label(first.name, first.kind, names) if first else None,
         shift_at=factor(dag.dominance_shift_at) if dag.dominance_shift_at is not None else None,
-    )
-
-
-def _steps(entry: ForecastPart, widest: int, makespan_ns: int | None) -> tuple[GainStep, ...]:
-    return tuple(
-        GainStep(
-            speedup=factor(step.speedup),
-            gain=between(*(table_time(gain, makespan_ns) for gain in _ends(step))),
-            application=between(*(_as_fast(step, gain) for gain in _ends(step))),
-            width=100 * max(_most(step), 0) / widest if widest > 0 else 0,
-        )
-        for step in entry.speedups
     )
 
 

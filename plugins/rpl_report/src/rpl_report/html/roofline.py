@@ -98,7 +98,9 @@ def roofline_view(
     reason, advice = readable(roofline.reason or "", 400), readable(roofline.how_to_collect or "", 400)
     if roofline.status != "available":
         return RooflineView(status, reason, advice)
-    kernels = _ranked(profile, roofline)
+    # Most time first.
+    order = {kernel.name: rank for rank, kernel in enumerate(by_time(profile))}
+    kernels = sorted(roofline.kernels, key=lambda kernel: order.get(kernel.name, len(order)))
     shown = kernels[:SHOWN_KERNELS]
     frame = _frame(roofline, shown)
     shares = time_shares(profile)
@@ -127,12 +129,6 @@ def roofline_view(
         bandwidth=bandwidth,
         has_measured=any(roof.origin != "spec" for roof in roofs),
     )
-
-
-def _ranked(profile: ProfileDocument, roofline: RooflineDocument) -> list[KernelRooflineDoc]:
-    """Most time first."""
-    order = {kernel.name: rank for rank, kernel in enumerate(by_time(profile))}
-    return sorted(roofline.kernels, key=lambda kernel: order.get(kernel.name, len(order)))
 
 
 def _used(kernels: Iterable[KernelRooflineDoc]) -> set[tuple[str, str]]:
@@ -261,13 +257,13 @@ def points_of(kernels: Iterable[KernelRooflineDoc], context: PointContext) -> tu
     points = []
     for kernel in kernels:
         for level in kernel.levels:
-            place = _place(kernel, level, context.frame)
+            place = _drawn_point(kernel, level, context.frame)
             if place is not None:
                 points.append(_point(kernel, level, place, context))
     return tuple(sorted(points, key=lambda point: -point.radius))
 
 
-def _place(kernel: KernelRooflineDoc, level: LevelPart, frame: Frame) -> tuple[float, float] | None:
+def _drawn_point(kernel: KernelRooflineDoc, level: LevelPart, frame: Frame) -> tuple[float, float] | None:
     """Intensity and rate to draw at."""
     intensity, gflops = level.operational_intensity.value, kernel.achieved_gflops.value
     if intensity is None or gflops is None:

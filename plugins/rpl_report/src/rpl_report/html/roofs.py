@@ -171,7 +171,12 @@ def memory_roofs(
     highest = min((roof.y for roof in compute), default=frame.y.end)
     seen: Counter[tuple[str, str]] = Counter()
     roofs = []
-    for members in _by_bandwidth(ceilings):
+    # Ceilings of one bandwidth and origin share a line; the levels farthest from the cores come first.
+    groups: dict[tuple[float, str], list[MemoryCeilingDoc]] = {}
+    for ceiling in sorted(ceilings.memory, key=_memory_order):
+        if ceiling.peak_gbps > 0:
+            groups.setdefault((ceiling.peak_gbps, ceiling.origin), []).append(ceiling)
+    for members in groups.values():
         first = members[0]
         shown = (first.level, first.origin) not in seen
         # Labels of different lines stand apart along them, those of one level farther: its lines lie close.
@@ -180,15 +185,6 @@ def memory_roofs(
         seen.update((member.level, member.origin) for member in members)
         roofs += _segments(members, along, (top, highest) if shown else (highest,), frame, shown=shown)
     return tuple(roofs)
-
-
-def _by_bandwidth(ceilings: CeilingsPart) -> list[list[MemoryCeilingDoc]]:
-    """Ceilings of one bandwidth and origin share a line; the levels farthest from the cores come first."""
-    groups: dict[tuple[float, str], list[MemoryCeilingDoc]] = {}
-    for ceiling in sorted(ceilings.memory, key=_memory_order):
-        if ceiling.peak_gbps > 0:
-            groups.setdefault((ceiling.peak_gbps, ceiling.origin), []).append(ceiling)
-    return list(groups.values())
 
 
 def _memory_order(ceiling: MemoryCeilingDoc) -> int:
@@ -260,19 +256,7 @@ def compute_roofs(
                 label_y=0.0,
             )
         )
-    return _without_overlap(roofs)
-
-
-def _types(members: Iterable[ComputeCeilingDoc]) -> str:
-    """ "F64/F32 VALU, F16 MFMA"."""
-    by_pipe: dict[str, list[str]] = {}
-    for member in members:
-        by_pipe.setdefault(member.pipe, []).append(member.data_type)
-    return ", ".join(f"{'/'.join(types)} {pipe_name(pipe)}" for pipe, types in by_pipe.items())
-
-
-def _without_overlap(roofs: list[ComputeRoof]) -> tuple[ComputeRoof, ...]:
-    """Labels from top to bottom, each at least a line's height below the one before."""
+    # Labels from top to bottom, each at least a line's height below the one before.
     placed: dict[bool, float] = {}
     apart = []
     for roof in roofs:
@@ -285,3 +269,11 @@ def _without_overlap(roofs: list[ComputeRoof]) -> tuple[ComputeRoof, ...]:
         placed[roof.shown] = at
         apart.append(attrs.evolve(roof, label_y=at))
     return tuple(apart)
+
+
+def _types(members: Iterable[ComputeCeilingDoc]) -> str:
+    """ "F64/F32 VALU, F16 MFMA"."""
+    by_pipe: dict[str, list[str]] = {}
+    for member in members:
+        by_pipe.setdefault(member.pipe, []).append(member.data_type)
+    return ", ".join(f"{'/'.join(types)} {pipe_name(pipe)}" for pipe, types in by_pipe.items())

@@ -23,12 +23,9 @@ if TYPE_CHECKING:
     from rpl_report.html.figures import Colours, KernelNames
     from rpl_report.timeline.model import (
         BinLevel,
-        KeptNodes,
-        PathLinks,
         RangeLane,
         Timeline,
         TimelineLane,
-        TimelineRanges,
     )
 
 #: Inside a script element only these could begin a tag or a comment or, in old parsers, end a line.
@@ -56,22 +53,30 @@ def timeline_data(
             }
             for symbol in timeline.symbols
         ],
-        "kept": _kept(timeline.kept),
+        "kept": {
+            "lane": _column(timeline.kept.lane, "u2"),
+            "symbol": _column(timeline.kept.symbol, "u2"),
+            "begin": _counts(timeline.kept.begin_ns),
+            "duration": _counts(timeline.kept.duration_ns),
+            "slack": _counts(timeline.kept.slack_ns),
+            "path": _column(timeline.kept.on_path, "u1"),
+            "id": _counts(timeline.kept.identity + 1),
+        },
         "levels": [_level_columns(level) for level in timeline.levels],
-        "links": _links(timeline.links),
-        "ranges": _ranges(timeline.ranges, range_labels),
-    }
-
-
-def _kept(kept: KeptNodes) -> dict[str, Any]:
-    return {
-        "lane": _column(kept.lane, "u2"),
-        "symbol": _column(kept.symbol, "u2"),
-        "begin": _counts(kept.begin_ns),
-        "duration": _counts(kept.duration_ns),
-        "slack": _counts(kept.slack_ns),
-        "path": _column(kept.on_path, "u1"),
-        "id": _counts(kept.identity + 1),
+        "links": {
+            "from": _column(timeline.links.source_lane, "u2"),
+            "to": _column(timeline.links.target_lane, "u2"),
+            "left": _counts(timeline.links.source_end_ns),
+            "right": _counts(timeline.links.target_begin_ns),
+        },
+        "ranges": {
+            "rows": list(range_labels),
+            "names": [readable(name, 120) for name in timeline.ranges.names],
+            "row": _column(timeline.ranges.lane, "u2"),
+            "name": _column(timeline.ranges.name, "u2"),
+            "begin": _column(timeline.ranges.begin_ns, "f8"),
+            "duration": _counts(timeline.ranges.duration_ns),
+        },
     }
 
 
@@ -83,26 +88,6 @@ def _level_columns(level: BinLevel) -> dict[str, Any]:
         "path": _column(level.on_path, "u1"),
         "symbol": _column(level.symbol, "u2"),
         "count": _column(level.count, "u4"),
-    }
-
-
-def _links(links: PathLinks) -> dict[str, Any]:
-    return {
-        "from": _column(links.source_lane, "u2"),
-        "to": _column(links.target_lane, "u2"),
-        "left": _counts(links.source_end_ns),
-        "right": _counts(links.target_begin_ns),
-    }
-
-
-def _ranges(ranges: TimelineRanges, labels: Sequence[str]) -> dict[str, Any]:
-    return {
-        "rows": list(labels),
-        "names": [readable(name, 120) for name in ranges.names],
-        "row": _column(ranges.lane, "u2"),
-        "name": _column(ranges.name, "u2"),
-        "begin": _column(ranges.begin_ns, "f8"),
-        "duration": _counts(ranges.duration_ns),
     }
 
 

@@ -291,7 +291,8 @@ def timeline_of(trace: Trace, *, include_copies: bool = True) -> Timeline | None
     links, ends = _path_links(work, lanes)
     kept = kept_nodes(work, lanes, symbols, ends)
     pieces = lane_pieces(work, lanes.place)
-    every = _every_node(work, lanes)
+    rows = np.flatnonzero(lanes.place[work.nodes.lane] >= 0)
+    every = _intervals(work, lanes, rows)
     span = int((every.end_ns).max(initial=0))
     shown = every.row.size
     levels = bin_levels(
@@ -320,11 +321,6 @@ def timeline_of(trace: Trace, *, include_copies: bool = True) -> Timeline | None
     )
 
 
-def _every_node(work: TimedWork, lanes: LaneChoice) -> LanePieces:
-    rows = np.flatnonzero(lanes.place[work.nodes.lane] >= 0)
-    return _intervals(work, lanes, rows)
-
-
 def _of_path(work: TimedWork, lanes: LaneChoice) -> LanePieces:
     """Intervals of the path, which are disjoint by what a path is; those without duration show nothing."""
     rows = work.path_rows[lanes.place[work.nodes.lane[work.path_rows]] >= 0]
@@ -349,7 +345,10 @@ def _path_links(work: TimedWork, lanes: LaneChoice) -> tuple[PathLinks, Int64Col
     change = np.flatnonzero((lane[1:] != lane[:-1]) & (lane[1:] >= 0) & (lane[:-1] >= 0))
     found = change.size
     if found > _MOST_LINKS:
-        change = np.sort(change[np.argsort(-_shorter_run(change, rows.size), kind="stable")[:_MOST_LINKS]])
+        # Nodes of the shorter one of the two runs that each change lies between.
+        bounds = np.concatenate([[-1], change, [rows.size - 1]])
+        runs = np.diff(bounds)
+        change = np.sort(change[np.argsort(-np.minimum(runs[:-1], runs[1:]), kind="stable")[:_MOST_LINKS]])
     begin = work.begin_ns()
     source, target = rows[change], rows[change + 1]
     links = PathLinks(
@@ -360,13 +359,6 @@ def _path_links(work: TimedWork, lanes: LaneChoice) -> tuple[PathLinks, Int64Col
         left_out=int(found - change.size),
     )
     return links, np.concatenate([source, target])
-
-
-def _shorter_run(change: Int64Column, length: int) -> Int64Column:
-    """Nodes of the shorter one of the two runs that each change lies between."""
-    bounds = np.concatenate([[-1], change, [length - 1]])
-    runs = np.diff(bounds)
-    return np.minimum(runs[:-1], runs[1:])
 
 
 @frozen(eq=False)
@@ -405,7 +397,10 @@ def recorded_timeline(
 def _shown(trace: Trace, dag: DagDocument) -> RecordedTimeline:
     hosts = tuple(sorted({process.hostname for process in trace.processes if process.hostname}))
     command = next((process.command for process in trace.processes if process.command), None)
-    return RecordedTimeline(_checked(trace, dag), hosts=hosts, command=command)
+    timeline = timeline_of(trace)
+    if timeline is None or (timeline.nodes, timeline.critical_path_ns) != (dag.nodes, dag.critical_path_ns):
+        raise _other_recording("the recording does not give the critical path that dag.json states")
+    return RecordedTimeline(timeline, hosts=hosts, command=command)
 
 
 def _timing_run(recordings: Sequence[Path], dag: DagDocument, readers: Readers) -> Trace:
@@ -419,13 +414,6 @@ def _timing_run(recordings: Sequence[Path], dag: DagDocument, readers: Readers) 
     if known - {None} and found - known:
         raise _other_recording("the recording has another SHA-256 than the files behind the documents")
     return runs[number]
-
-
-def _checked(trace: Trace, dag: DagDocument) -> Timeline | None:
-    timeline = timeline_of(trace)
-    if timeline is None or (timeline.nodes, timeline.critical_path_ns) != (dag.nodes, dag.critical_path_ns):
-        raise _other_recording("the recording does not give the critical path that dag.json states")
-    return timeline
 
 
 def _other_recording(fact: str) -> BadDataError:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.model.metric import Origin
 from rpl_core.values import frozen
-from rpl_measure.estimates import REFUSE_CV, median
+from rpl_measure.rank_tests import REFUSE_CV, median
 from rpl_selftest.check import Check, Finding, NotPossibleError, judged
 
 if TYPE_CHECKING:

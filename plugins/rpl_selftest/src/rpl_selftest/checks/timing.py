@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rpl_core.model.metric import Origin
 from rpl_core.model.trace import TraceRole
-from rpl_measure.estimates import median
+from rpl_measure.rank_tests import median
 from rpl_selftest.bench import TRACED, kernels
 from rpl_selftest.check import Check, Finding, NotPossibleError, judged
 

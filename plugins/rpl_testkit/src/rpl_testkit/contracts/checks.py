@@ -372,7 +372,7 @@ def check_controls(
     transformation: Transformation, source: KernelSource, subject: str
 ) -> tuple[EditCandidate, ...]:
     """Their ids, that they fit ``source`` and differ, and that the kernel is still found in them."""
-    controls = _controls(transformation, source, subject)
+    controls = asked_twice(transformation.controls, "controls", source, subject, "controls")
     ids = [control.id for control in controls]
     demand(len(set(ids)) == len(ids) and set(ids) <= _NAMES, subject, f"controls are empty and broken: {ids}")
     texts = set()
@@ -386,12 +386,6 @@ def check_controls(
         transformation.propose(attrs.evolve(source, text=text))
     demand(len(texts) == len(controls), subject, "the controls empty and broken are the same program")
     return controls
-
-
-def _controls(
-    transformation: Transformation, source: KernelSource, subject: str
-) -> tuple[EditCandidate, ...]:
-    return asked_twice(transformation.controls, "controls", source, subject, "controls")
 
 
 def asked_twice(

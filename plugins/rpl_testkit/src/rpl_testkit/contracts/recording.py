@@ -106,9 +106,27 @@ def assert_device_model(model: DeviceModel) -> None:
     for chip_id in model.chip_ids:
         demand(isinstance(chip_id, int) and 0 < chip_id < 0x10000, subject, f"chip id {chip_id!r} is 16 bits")
     demand(bool(model.source.strip()), subject, "source must say where the facts come from")
-    _check_ceilings(model, subject)
+    for compute in model.compute_ceilings:
+        what = f"{compute.data_type} {compute.pipe.value} {compute.origin.value}"
+        demand_positive(compute.peak_gflops, subject, f"peak_gflops of {what}")
+        demand(bool(compute.source.strip()), subject, f"ceiling {what} must cite its source")
+    for memory in model.memory_ceilings:
+        demand(memory.level in _MEMORY_LEVELS, subject, f"memory level {memory.level!r} is unknown")
+        demand_positive(memory.peak_gbps, subject, f"peak_gbps of {memory.level} {memory.origin.value}")
+        demand(bool(memory.source.strip()), subject, f"ceiling {memory.level} must cite its source")
+    compute_keys = [(c.data_type, c.pipe, c.origin, c.source) for c in model.compute_ceilings]
+    memory_keys = [(c.level, c.origin, c.source) for c in model.memory_ceilings]
+    _demand_unique(compute_keys, subject, "compute ceiling")
+    _demand_unique(memory_keys, subject, "memory ceiling")
     _check_counter_map(model.counter_map, subject)
-    _check_work(model.counter_map, subject)
+    # Data types count quantities that exist, each once; so does the traffic of memory.
+    counters = model.counter_map
+    known = {quantity.name for quantity in counters.quantities}
+    work = [one.quantity for one in typed_work(counters)]
+    _demand_unique(work, subject, "work of quantity")
+    unknown = [name for name in work if name not in known]
+    demand(not unknown, subject, f"work counts unknown quantities: {unknown}")
+    demand(bool(counters.memory_bytes), subject, "memory_bytes names at least one quantity")
     if model.architecture_facts is not None:
         assert_architecture(model.architecture_facts)
         # A device that stands for another, such as an emulated one, runs code of that one's instruction set.
@@ -129,21 +147,6 @@ def _check_fact(model: DeviceModel, field: str, subject: str) -> None:
         subject,
         f"{field} is unknown, so unknown_facts must name it and say why",
     )
-
-
-def _check_ceilings(model: DeviceModel, subject: str) -> None:
-    for compute in model.compute_ceilings:
-        what = f"{compute.data_type} {compute.pipe.value} {compute.origin.value}"
-        demand_positive(compute.peak_gflops, subject, f"peak_gflops of {what}")
-        demand(bool(compute.source.strip()), subject, f"ceiling {what} must cite its source")
-    for memory in model.memory_ceilings:
-        demand(memory.level in _MEMORY_LEVELS, subject, f"memory level {memory.level!r} is unknown")
-        demand_positive(memory.peak_gbps, subject, f"peak_gbps of {memory.level} {memory.origin.value}")
-        demand(bool(memory.source.strip()), subject, f"ceiling {memory.level} must cite its source")
-    compute_keys = [(c.data_type, c.pipe, c.origin, c.source) for c in model.compute_ceilings]
-    memory_keys = [(c.level, c.origin, c.source) for c in model.memory_ceilings]
-    _demand_unique(compute_keys, subject, "compute ceiling")
-    _demand_unique(memory_keys, subject, "memory ceiling")
 
 
 def _demand_unique(keys: list[Any], subject: str, what: str) -> None:
@@ -175,16 +178,6 @@ def _check_counter_map(counters: CounterMap, subject: str) -> None:
             )
     for block, limit in counters.block_limits.items():
         demand_positive(limit, subject, f"limit of block {block}")
-
-
-def _check_work(counters: CounterMap, subject: str) -> None:
-    """Data types count quantities that exist, each once; so does the traffic of memory."""
-    known = {quantity.name for quantity in counters.quantities}
-    work = [one.quantity for one in typed_work(counters)]
-    _demand_unique(work, subject, "work of quantity")
-    unknown = [name for name in work if name not in known]
-    demand(not unknown, subject, f"work counts unknown quantities: {unknown}")
-    demand(bool(counters.memory_bytes), subject, "memory_bytes names at least one quantity")
 
 
 def _check_quantity(quantity: Quantity, known: set[str], subject: str) -> None:

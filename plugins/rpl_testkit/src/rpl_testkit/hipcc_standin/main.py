@@ -204,9 +204,16 @@ def compile_device(clang: str, source: str, request: Request, scratch: Path, out
     bare, cpu = scratch / "device.hipfb", scratch / "cpu.o"
     run([*common, "--offload-device-only", *request.device, "-c", source, "-o", bare])
     run([*common, *_CPU, *request.host, "-g0", "-c", source, "-o", cpu])
+    # Lines of each kernel's name and the bytes of its arguments, as the device code's metadata has
+    # them.
+    # Link the kernels for the CPU; all arrays in LDS whose size the launch tells are the same memory.
+    library = cpu.with_suffix(".so")
+    arrays = [f"-Wl,--defsym={name}=rpl_hip_lds" for name in sorted(_undefined_data(cpu))]
+    linker = ("-shared", "-nostartfiles", "-fuse-ld=lld", "-Wl,-s", "-Wl,-Bsymbolic")
+    run([clang, *linker, *arrays, cpu, "-lm", "-o", library])
     added = {
-        KERNELS: _cpu_library(clang, cpu).read_bytes(),
-        ARGUMENTS: _argument_sizes(bare),
+        KERNELS: library.read_bytes(),
+        ARGUMENTS: "".join(f"{line}\n" for line in _size_lines(bare)).encode(),
         SOURCE: _text_of(clang, source, request),
     }
     output.write_bytes(with_entries(bare.read_bytes(), added))
@@ -273,15 +280,6 @@ def _identity(source: str, request: Request) -> tuple[str, ...]:
     return (f"-cuid={hashed[:16]}",)
 
 
-def _cpu_library(clang: str, compiled: Path) -> Path:
-    """Link the kernels for the CPU; all arrays in LDS whose size the launch tells are the same memory."""
-    library = compiled.with_suffix(".so")
-    arrays = [f"-Wl,--defsym={name}=rpl_hip_lds" for name in sorted(_undefined_data(compiled))]
-    linker = ("-shared", "-nostartfiles", "-fuse-ld=lld", "-Wl,-s", "-Wl,-Bsymbolic")
-    run([clang, *linker, *arrays, compiled, "-lm", "-o", library])
-    return library
-
-
 def _undefined_data(compiled: Path) -> set[str]:
     from elftools.elf.elffile import ELFFile
     from elftools.elf.relocation import RelocationSection
@@ -298,11 +296,6 @@ def _undefined_data(compiled: Path) -> set[str]:
                 if symbol["st_shndx"] == "SHN_UNDEF" and relocation["r_info_type"] not in _CALLS:
                     found.add(symbol.name)
     return found - {"", "_GLOBAL_OFFSET_TABLE_"}
-
-
-def _argument_sizes(bundle: Path) -> bytes:
-    """Lines of each kernel's name and the bytes of its arguments, as the device code's metadata has them."""
-    return "".join(f"{line}\n" for line in _size_lines(bundle)).encode()
 
 
 def _size_lines(bundle: Path) -> Iterator[str]:

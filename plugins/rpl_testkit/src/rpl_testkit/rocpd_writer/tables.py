@@ -111,7 +111,7 @@ _GRAPH = (
 )
 
 
-def _plain(sql_type: str, names: str, constraint: str = "") -> tuple[Column, ...]:
+def _columns_of(sql_type: str, names: str, constraint: str = "") -> tuple[Column, ...]:
     return tuple(Column(name, sql_type, constraint) for name in names.split())
 
 
@@ -130,7 +130,7 @@ _INFO_TABLES = (
         (
             Column("hash", "BIGINT", "NOT NULL UNIQUE"),
             Column("machine_id", "TEXT", "NOT NULL UNIQUE"),
-            *_plain("TEXT", "system_name hostname release version hardware_name domain_name"),
+            *_columns_of("TEXT", "system_name hostname release version hardware_name domain_name"),
         ),
     ),
     Table(
@@ -139,7 +139,7 @@ _INFO_TABLES = (
             _NODE,
             Column("ppid", "INTEGER"),
             Column("pid", "INTEGER", "NOT NULL"),
-            *_plain("BIGINT", "init fini start end"),
+            *_columns_of("BIGINT", "init fini start end"),
             Column("command", "TEXT"),
             Column("environment", "JSONB", "NOT NULL DEFAULT '{}'"),
             _EXTDATA,
@@ -153,7 +153,7 @@ _INFO_TABLES = (
             _PROCESS,
             Column("tid", "INTEGER", "NOT NULL"),
             Column("name", "TEXT"),
-            *_plain("BIGINT", "start end"),
+            *_columns_of("BIGINT", "start end"),
             _EXTDATA,
         ),
     ),
@@ -163,8 +163,8 @@ _INFO_TABLES = (
             _NODE,
             _PROCESS,
             _one_of("type", "CPU", "GPU"),
-            *_plain("INTEGER", "absolute_index logical_index type_index uuid"),
-            *_plain("TEXT", "name model_name vendor_name product_name user_name"),
+            *_columns_of("INTEGER", "absolute_index logical_index type_index uuid"),
+            *_columns_of("TEXT", "name model_name vendor_name product_name user_name"),
             _EXTDATA,
         ),
     ),
@@ -179,14 +179,14 @@ _INFO_TABLES = (
             _one_of("target_arch", "CPU", "GPU"),
             Column("event_code", "INT"),
             Column("instance_id", "INTEGER"),
-            *_plain("TEXT", "name symbol", "NOT NULL"),
+            *_columns_of("TEXT", "name symbol", "NOT NULL"),
             Column("description", "TEXT"),
             Column("long_description", "TEXT", "DEFAULT ''"),
             Column("component", "TEXT"),
             Column("units", "TEXT", "DEFAULT ''"),
             _one_of("value_type", "ABS", "ACCUM", "RELATIVE"),
-            *_plain("TEXT", "block expression"),
-            *_plain("INTEGER", "is_constant is_derived"),
+            *_columns_of("TEXT", "block expression"),
+            *_columns_of("INTEGER", "is_constant is_derived"),
             Column("spm_support", "INTEGER", since=3),
             _EXTDATA,
         ),
@@ -198,7 +198,7 @@ _INFO_TABLES = (
             _PROCESS,
             _link("agent_id", "rocpd_info_agent"),
             Column("uri", "TEXT"),
-            *_plain("BIGINT", "load_base load_size load_delta"),
+            *_columns_of("BIGINT", "load_base load_size load_delta"),
             _one_of("storage_type", "FILE", "MEMORY"),
             _EXTDATA,
         ),
@@ -209,10 +209,10 @@ _INFO_TABLES = (
             _NODE,
             _PROCESS,
             _link("code_object_id", "rocpd_info_code_object", "NOT NULL"),
-            *_plain("TEXT", "kernel_name display_name"),
-            *_plain("INTEGER", "kernel_object kernarg_segment_size kernarg_segment_alignment"),
-            *_plain("INTEGER", "group_segment_size private_segment_size"),
-            *_plain("INTEGER", "sgpr_count arch_vgpr_count accum_vgpr_count"),
+            *_columns_of("TEXT", "kernel_name display_name"),
+            *_columns_of("INTEGER", "kernel_object kernarg_segment_size kernarg_segment_alignment"),
+            *_columns_of("INTEGER", "group_segment_size private_segment_size"),
+            *_columns_of("INTEGER", "sgpr_count arch_vgpr_count accum_vgpr_count"),
             _EXTDATA,
         ),
     ),
@@ -227,8 +227,8 @@ _EVENT_TABLES = (
         "rocpd_event",
         (
             _link("category_id", "rocpd_string"),
-            *_plain("INTEGER", "stack_id parent_stack_id correlation_id"),
-            *_plain("JSONB", "call_stack line_info extdata", "NOT NULL DEFAULT '{}'"),
+            *_columns_of("INTEGER", "stack_id parent_stack_id correlation_id"),
+            *_columns_of("JSONB", "call_stack line_info extdata", "NOT NULL DEFAULT '{}'"),
         ),
     ),
     Table(
@@ -236,7 +236,7 @@ _EVENT_TABLES = (
         (
             _link("event_id", "rocpd_event", "NOT NULL"),
             Column("position", "INTEGER", "NOT NULL"),
-            *_plain("TEXT", "type name", "NOT NULL"),
+            *_columns_of("TEXT", "type name", "NOT NULL"),
             Column("value", "TEXT"),
             _EXTDATA,
         ),
@@ -294,9 +294,9 @@ _WORK_TABLES = (
             _link("stream_id", "rocpd_info_stream", "NOT NULL"),
             _START,
             _END,
-            *_plain("INTEGER", "private_segment_size group_segment_size"),
-            *_plain("INTEGER", "workgroup_size_x workgroup_size_y workgroup_size_z", "NOT NULL"),
-            *_plain("INTEGER", "grid_size_x grid_size_y grid_size_z", "NOT NULL"),
+            *_columns_of("INTEGER", "private_segment_size group_segment_size"),
+            *_columns_of("INTEGER", "workgroup_size_x workgroup_size_y workgroup_size_z", "NOT NULL"),
+            *_columns_of("INTEGER", "grid_size_x grid_size_y grid_size_z", "NOT NULL"),
             *_GRAPH,
             _link("region_name_id", "rocpd_string"),
             _EVENT,
@@ -382,7 +382,7 @@ _WORK_TABLES = (
 )
 
 TABLES: Final = (
-    Table("rocpd_metadata", _plain("TEXT", "tag value", "NOT NULL"), has_guid=False),
+    Table("rocpd_metadata", _columns_of("TEXT", "tag value", "NOT NULL"), has_guid=False),
     Table("rocpd_string", (Column("string", "TEXT", "NOT NULL UNIQUE ON CONFLICT ABORT"),)),
     *_INFO_TABLES,
     *_EVENT_TABLES,

@@ -67,11 +67,6 @@ def create_schema(connection: sqlite3.Connection, level: int, guid: str) -> None
         connection.execute(create_table(table, level, guid, suffix))
     for table in tables:
         connection.execute(create_plain_view(table, suffix))
-    for view in _views_at(level):
-        connection.execute(create_view(view, level))
-
-
-def _views_at(level: int) -> list[View | SqlView]:
     views: tuple[View | SqlView, ...] = (
         *INFO_VIEWS,
         *REGION_VIEWS,
@@ -79,7 +74,9 @@ def _views_at(level: int) -> list[View | SqlView]:
         *counter_views(level),
         *SUMMARY_VIEWS,
     )
-    return [view for view in views if view.since <= level]
+    for view in views:
+        if view.since <= level:
+            connection.execute(create_view(view, level))
 
 
 # The writer.
@@ -93,7 +90,12 @@ def write_rocpd(path: Path, contents: RocpdContents, *, synthetic: bool, schema_
     the file can't be written. Same contents and version give the same bytes.
     """
     level = patch_level(schema_version)
-    _check_rows_fit(contents, level, schema_version)
+    for name, since in (("graph_launches", 2), ("streamed_counters", 3), ("hip_events", 4)):
+        if getattr(contents, name) and level < since:
+            raise UsageError(
+                f"{name} need rocpd schema 3.0.{since}, not {schema_version}",
+                next_step=f"write with schema_version='3.0.{since}' or later",
+            )
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.unlink(missing_ok=True)
     try:
@@ -105,15 +107,6 @@ def write_rocpd(path: Path, contents: RocpdContents, *, synthetic: bool, schema_
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _check_rows_fit(contents: RocpdContents, level: int, schema_version: str) -> None:
-    for name, since in (("graph_launches", 2), ("streamed_counters", 3), ("hip_events", 4)):
-        if getattr(contents, name) and level < since:
-            raise UsageError(
-                f"{name} need rocpd schema 3.0.{since}, not {schema_version}",
-                next_step=f"write with schema_version='3.0.{since}' or later",
-            )
 
 
 def _write_file(

@@ -13,7 +13,7 @@ from rpl_core.model.metric import ORIGIN_MARK
 
 if TYPE_CHECKING:
     from rpl_testkit.rocpd_writer.rows import DispatchRow, KernelRow, RocpdContents
-    from rpl_testkit.rocprofv3_standin.pc_samples import PcSampleSet
+    from rpl_testkit.rocprofv3_standin.thread_trace import PcSampleSet
 
 #: Record kinds by number, as the string table of this file lists them.
 _KINDS: Final = ("NONE", "HIP_RUNTIME_API_EXT", "KERNEL_DISPATCH", "MEMORY_COPY", "MEMORY_ALLOCATION")

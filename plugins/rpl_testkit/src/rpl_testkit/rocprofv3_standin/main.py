@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rpl_core.values import frozen
 from rpl_testkit.rocpd_writer.rows import RocpdContents
-from rpl_testkit.rocprofv3_standin import messages
 from rpl_testkit.rocprofv3_standin.command_line import (
     EmulatedRocm,
     InputFileError,
+    Log,
     emulated_rocm,
+    fatal_error,
     parse_command_line,
+    warning,
 )
 from rpl_testkit.rocprofv3_standin.passes import (
     Pass,
@@ -45,7 +47,7 @@ from rpl_testkit.rocprofv3_standin.scenario import (
 from rpl_testkit.synthetic_recording.mi300x import GPU_AGENT, available_counters
 
 if TYPE_CHECKING:
-    from rpl_testkit.rocprofv3_standin.pc_samples import PcSampleSet
+    from rpl_testkit.rocprofv3_standin.thread_trace import PcSampleSet
 
 
 @frozen
@@ -61,11 +63,11 @@ class Session:
 
 def profile_pass(one: Pass, session: Session) -> int:
     """Run one pass and return its exit code; does not return when the process dies by a signal."""
-    log = messages.Log(one.options.get("log_level") or "warning")
+    log = Log(one.options.get("log_level") or "warning")
     if not (one.traces or one.counters or one.thread_trace or one.options.get("pc_sampling_beta_enabled")):
-        messages.warning("No tracing options were enabled.")
+        warning("No tracing options were enabled.")
     if one.thread_trace and (problem := _decoder_missing(one, session)):
-        return messages.fatal_error(problem)
+        return fatal_error(problem)
     failures = _failures(one, session)
     if one.pc_sampling is not None and (not one.pc_sampling.is_offered or "pc_unsupported" in failures):
         return log.sampling_not_offered()
@@ -111,7 +113,7 @@ def _failures(one: Pass, session: Session) -> dict[str, str]:
     return active_misbehaviours(given, counting=bool(one.counters), run=session.run_index)
 
 
-def _usable_counters(requested: tuple[str, ...], withheld: str, log: messages.Log) -> tuple[str, ...]:
+def _usable_counters(requested: tuple[str, ...], withheld: str, log: Log) -> tuple[str, ...]:
     """Drop counters the device lacks, with the real warning; `NAME:device=N` binds to GPU N."""
     known = set(available_counters()) - set(withheld.split(","))
     here = tuple(name for name in requested if name.partition(":device=")[2] in ("", "0"))
@@ -136,7 +138,7 @@ def _misbehave(failures: Mapping[str, str]) -> None:
 def _samples(contents: RocpdContents, one: Pass, scenario: Scenario, seed: str) -> PcSampleSet | None:
     if one.pc_sampling is None:
         return None
-    from rpl_testkit.rocprofv3_standin.pc_samples import sample_application
+    from rpl_testkit.rocprofv3_standin.thread_trace import sample_application
 
     return sample_application(contents, scenario.application, one.pc_sampling, seed)
 
@@ -146,7 +148,7 @@ def _write(
     session: Session,
     counters: tuple[str, ...],
     run: ApplicationRun,
-    log: messages.Log,
+    log: Log,
     failures: Mapping[str, str],
 ) -> None:
     seed = run_seed(session.environment, session.run_index, one.directory)
@@ -168,7 +170,7 @@ def _write(
 
                 write_thread_traces(contents, one, keys, session.environment, log, failures)
     except NotEmulatedError as error:
-        messages.warning(str(error))
+        warning(str(error))
     except DiskFullError:
         die_by(signal.SIGABRT)
     except OSError as error:
@@ -193,7 +195,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str] | None = None)
         options, application = parse_command_line(arguments, release, environment)
         return _answer(options, application, release, environment)
     except (InputFileError, PcSamplingError, ReplayError) as error:
-        return messages.fatal_error(str(error))
+        return fatal_error(str(error))
     except (RuntimeError, ScenarioError, ValueError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
@@ -206,7 +208,7 @@ def _answer(
         print(_version_text(release))
         return 0
     if options.get("pid"):
-        return messages.fatal_error("attaching to a process is not part of rpl's stand-in")
+        return fatal_error("attaching to a process is not part of rpl's stand-in")
     if options.get("list_avail"):
         from rpl_testkit.rocprofv3_standin.passes import list_available
 
@@ -214,7 +216,7 @@ def _answer(
         if not application:
             return 0
     if not application:
-        return messages.fatal_error("No application provided")
+        return fatal_error("No application provided")
     passes = plan_passes(options, release, environment)
     if options.get("echo"):
         print(f"command: {application}")
@@ -232,7 +234,7 @@ def _run(passes: tuple[Pass, ...], session: Session) -> int:
         code = profile_pass(one, session)
         if code:
             text = f"Command '{list(session.application)}' returned non-zero exit status {code}."
-            return messages.fatal_error(text)
+            return fatal_error(text)
     return 0
 
 

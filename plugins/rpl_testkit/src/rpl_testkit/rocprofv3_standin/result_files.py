@@ -22,10 +22,9 @@ from rpl_testkit.synthetic_recording.mi300x import CAPABILITY_WORD
 
 if TYPE_CHECKING:
     from rpl_testkit.rocpd_writer.rows import CounterRow
-    from rpl_testkit.rocprofv3_standin.command_line import EmulatedRocm
-    from rpl_testkit.rocprofv3_standin.messages import Log
+    from rpl_testkit.rocprofv3_standin.command_line import EmulatedRocm, Log
     from rpl_testkit.rocprofv3_standin.passes import Pass
-    from rpl_testkit.rocprofv3_standin.pc_samples import PcSampleSet
+    from rpl_testkit.rocprofv3_standin.thread_trace import PcSampleSet
 
 DEFAULT_NAME: Final = "%hostname%/%pid%"
 _SHORT: Final = {"%h": "hostname", "%p": "pid", "%j": "job", "%r": "rank", "%s": "size"}
@@ -246,10 +245,6 @@ def _agent_word(key: str, value: Any) -> Any:
     return value["uCodeSDMA" if key == "sdma_fw_version" else "uCode"]
 
 
-def _shape(row: DispatchRow) -> Row:
-    return dict(zip(_SHAPE, (*row.workgroup, *row.grid), strict=True))
-
-
 def _registers(row: DispatchRow, kernel: KernelRow) -> Row:
     # The profiler rounds the static LDS of the symbol; dynamic LDS is not in these files.
     lds = math.ceil(kernel.lds_bytes / _LDS_GRANULE) * _LDS_GRANULE
@@ -284,7 +279,7 @@ def _kernel_rows(contents: RocpdContents, *, wide: bool) -> Iterator[Row]:
             "Start_Timestamp": row.begin_ns,
             "End_Timestamp": row.end_ns,
             **sizes,
-            **_shape(row),
+            **dict(zip(_SHAPE, (*row.workgroup, *row.grid), strict=True)),
         }
 
 

@@ -55,26 +55,19 @@ def load_scenario(environment: Mapping[str, str]) -> Scenario:
     path = Path(name)
     try:
         if path.suffix == ".py":
-            return _from_python(path)
-        return _from_json(json.loads(path.read_text(encoding="utf-8")))
+            import runpy
+
+            names = runpy.run_path(str(path))
+            return Scenario(names["APPLICATION"], names.get("CHILDREN", 0), names.get("MISBEHAVIOUR", ""))
+        data = json.loads(path.read_text(encoding="utf-8"))
+        application = data.get("application", "demo")
+        return Scenario(
+            _demo() if application == "demo" else _described_application(application),
+            int(data.get("children", 0)),
+            str(data.get("misbehaviour", "")),
+        )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ScenarioError(f"scenario {path}: {type(error).__name__}: {error}") from error
-
-
-def _from_python(path: Path) -> Scenario:
-    import runpy
-
-    names = runpy.run_path(str(path))
-    return Scenario(names["APPLICATION"], names.get("CHILDREN", 0), names.get("MISBEHAVIOUR", ""))
-
-
-def _from_json(data: dict[str, Any]) -> Scenario:
-    application = data.get("application", "demo")
-    return Scenario(
-        _demo() if application == "demo" else _described_application(application),
-        int(data.get("children", 0)),
-        str(data.get("misbehaviour", "")),
-    )
 
 
 def _described_application(data: dict[str, Any]) -> model.Application:

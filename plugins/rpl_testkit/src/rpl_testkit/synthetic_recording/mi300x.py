@@ -395,7 +395,8 @@ def counter_row(dispatch_id: int, name: str, load: DispatchLoad) -> CounterRow:
 
 def _values(name: str, load: DispatchLoad) -> tuple[float, ...]:
     if name == "FETCH_SIZE":
-        return (_fetch_bytes(load) / 1024,)
+        large, every, small = (counter_total(name, load) for name in _DERIVED_SIZES["FETCH_SIZE"])
+        return ((128 * large + 64 * (every - large - small) + 32 * small) / 1024,)
     if name == "WRITE_SIZE":
         return (_write_bytes(load) / 1024,)
     if name.endswith("_sum"):
@@ -405,11 +406,6 @@ def _values(name: str, load: DispatchLoad) -> tuple[float, ...]:
         return (total,) * instances
     each, rest = divmod(int(total), instances)
     return tuple(float(each + (i < rest)) for i in range(instances))
-
-
-def _fetch_bytes(load: DispatchLoad) -> float:
-    large, every, small = (counter_total(name, load) for name in _DERIVED_SIZES["FETCH_SIZE"])
-    return 128 * large + 64 * (every - large - small) + 32 * small
 
 
 def _write_bytes(load: DispatchLoad) -> float:

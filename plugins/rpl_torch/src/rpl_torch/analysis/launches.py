@@ -238,8 +238,8 @@ class _OfProcess:
         self.operator = self._operator(correlation, thread, time_ns)
         # Where the call is not recorded the operator's own begin is the moment of the launch.
         known = (time_ns < 0) & (self.operator >= 0)
-        self.thread = np.where(known, _taken(operators.thread_id, self.operator), thread)
-        self.time_ns = np.where(known, _taken(operators.begin_ns, self.operator), time_ns)
+        self.thread = np.where(known, _rows_or_none(operators.thread_id, self.operator), thread)
+        self.time_ns = np.where(known, _rows_or_none(operators.begin_ns, self.operator), time_ns)
         self.frame = self.frames.innermost(self.thread, self.time_ns)
         self.forward_frame = self._forward_frame()
         self.names = process.names
@@ -257,7 +257,7 @@ class _OfProcess:
         hit &= (ids[named] == external) if len(ids) else False
         row = order[named] if len(ids) else np.full(len(external), _NONE)
         inner = self.operators.innermost(thread, time_ns)
-        around = _taken(self.operators.nearest(~operators.is_range), inner)
+        around = _rows_or_none(self.operators.nearest(~operators.is_range), inner)
         around[time_ns < 0] = _NONE
         return np.where(hit, row, around).astype(np.int64)
 
@@ -269,13 +269,13 @@ class _OfProcess:
         texts = self.names
         yield (
             "operator",
-            _numbered(_taken(operators.name, self.operator), lambda i: names["operator"][texts[i]]),
+            _numbered(_rows_or_none(operators.name, self.operator), lambda i: names["operator"][texts[i]]),
         )
         width = len(self.process.inputs)
         kind = np.where(
             self.operator >= 0,
-            _taken(operators.name, self.operator).astype(np.int64) * width
-            + _taken(operators.inputs, self.operator),
+            _rows_or_none(operators.name, self.operator).astype(np.int64) * width
+            + _rows_or_none(operators.inputs, self.operator),
             _NONE,
         )
         yield "inputs", _numbered(kind, lambda i: names["inputs"][texts[i // width], number, i % width])
@@ -303,14 +303,14 @@ class _OfProcess:
 
     def _at_launch_or_forward(self, nearest: Int64Column) -> Int64Column:
         """``nearest`` of the frame around each launch, else of that around its forward operator."""
-        own = _taken(nearest, self.frame)
-        return np.where(own >= 0, own, _taken(nearest, self.forward_frame))
+        own = _rows_or_none(nearest, self.frame)
+        return np.where(own >= 0, own, _rows_or_none(nearest, self.forward_frame))
 
     def _forward_frame(self) -> Int64Column:
         """The frame around the forward operator of each launch inside of a backward one, -1 elsewhere."""
         operators, forward = self.process.operators, self._forward_operators()
         return self.frames.innermost(
-            _taken(operators.thread_id, forward), _taken(operators.begin_ns, forward)
+            _rows_or_none(operators.thread_id, forward), _rows_or_none(operators.begin_ns, forward)
         )
 
     def _forward_operators(self) -> Int64Column:
@@ -324,11 +324,11 @@ class _OfProcess:
         both = (forward >= 0) & (backward >= 0)
         link[backward[both]] = forward[both]
         nearest = self.operators.nearest(link >= 0)
-        return _taken(link, _taken(nearest, self.operator))
+        return _rows_or_none(link, _rows_or_none(nearest, self.operator))
 
     def _beginning_at(self, thread: Int64Column, time_ns: Int64Column) -> Int64Column:
         row = self.operators.innermost(thread, time_ns)
-        return np.where((row >= 0) & (_taken(self.operators.begin_ns, row) == time_ns), row, _NONE)
+        return np.where((row >= 0) & (_rows_or_none(self.operators.begin_ns, row) == time_ns), row, _NONE)
 
     def _lines(self, numbers: _Numbers) -> Int64Column:
         """The innermost function that is not PyTorch's own, else the innermost with a file."""
@@ -338,7 +338,7 @@ class _OfProcess:
         own = self._at_launch_or_forward(self.frames.nearest(kind == 2))
         other = self._at_launch_or_forward(self.frames.nearest(kind >= 1))
         frame = np.where(own >= 0, own, other)
-        return _numbered(_taken(frames.name, frame), lambda i: numbers[self.names[i]])
+        return _numbered(_rows_or_none(frames.name, frame), lambda i: numbers[self.names[i]])
 
 
 def _kind(name: str) -> int:
@@ -349,7 +349,7 @@ def _kind(name: str) -> int:
     return 1 if _LIBRARY.search(found["file"]) or found["file"].startswith("<") else 2
 
 
-def _taken(column: NDArray[np.generic], rows: Int64Column) -> Int64Column:
+def _rows_or_none(column: NDArray[np.generic], rows: Int64Column) -> Int64Column:
     """``column[rows]``, -1 where the row is."""
     if not len(column):
         return np.full(len(rows), _NONE, np.int64)

@@ -271,7 +271,18 @@ def open_capture(folder: Path) -> Capture:
         if extras is not None:
             told = (f"0x{region.base:x}" for region in extras.memory.regions)
             refuse_repeats(told, folder / EXTRAS, "one region")
-    regions = _without_repetitions(listed, folder)
+    # By address. kerncap lists a reservation and the mapping that fills it: the same bytes, twice.
+    kept: list[Region] = []
+    for region in sorted(listed, key=lambda region: (region.base, region.size)):
+        if kept and (kept[-1].base, kept[-1].size) == (region.base, region.size):
+            continue
+        if kept and region.base < kept[-1].end:
+            raise BadDataError(
+                f"{folder / REGIONS}: the regions at 0x{kept[-1].base:x} and 0x{region.base:x} overlap",
+                cause="the list was changed, or memory was freed and allocated anew while it was written",
+            )
+        kept.append(region)
+    regions = tuple(kept)
     sentinel = {"rpl": SENTINEL, "kerncap": KERNCAP_COMPLETE}.get(layout)
     return Capture(
         folder=folder,
@@ -302,21 +313,6 @@ def _variables(folder: Path, extras: Extras | None) -> tuple[Variable, ...]:
             for variable in extras.module_variables
         )
     return read_json(folder, VARIABLES, Variables).variables if (folder / VARIABLES).exists() else ()
-
-
-def _without_repetitions(regions: tuple[Region, ...], folder: Path) -> tuple[Region, ...]:
-    """By address. kerncap lists a reservation and the mapping that fills it: the same bytes, twice."""
-    kept: list[Region] = []
-    for region in sorted(regions, key=lambda region: (region.base, region.size)):
-        if kept and (kept[-1].base, kept[-1].size) == (region.base, region.size):
-            continue
-        if kept and region.base < kept[-1].end:
-            raise BadDataError(
-                f"{folder / REGIONS}: the regions at 0x{kept[-1].base:x} and 0x{region.base:x} overlap",
-                cause="the list was changed, or memory was freed and allocated anew while it was written",
-            )
-        kept.append(region)
-    return tuple(kept)
 
 
 # How two captures differ: the launch, its arguments, its code, the list of regions, the bytes.
@@ -354,13 +350,13 @@ def difference(before: Capture, after: Capture) -> Difference:
     others = {(region.base, region.size) for region in after.regions}
     return Difference(
         fields=tuple((name, old[name], new[name]) for name in old if old[name] != new[name]),
-        only_before=_told(places - others),
-        only_after=_told(others - places),
+        only_before=_region_texts(places - others),
+        only_after=_region_texts(others - places),
         bytes=tuple(_bytes_differences(before, after, places & others)),
     )
 
 
-def _told(places: set[tuple[int, int]]) -> tuple[str, ...]:
+def _region_texts(places: set[tuple[int, int]]) -> tuple[str, ...]:
     return tuple(f"0x{base:x}, {size} bytes" for base, size in sorted(places))
 
 

@@ -13,7 +13,7 @@ from rpl_core.values import frozen
 from rpl_vmreplay.capture.folder import BLOCK_BYTES, Capture, Variable, blocks_with_data, chunk_hash
 from rpl_vmreplay.capture.layout import HASH_BYTES, PACKED_SUFFIX
 from rpl_vmreplay.capture.records import Region
-from rpl_vmreplay.interfaces.replayer import (
+from rpl_vmreplay.interfaces import (
     Failure,
     MemoryRange,
     RegionHashes,
@@ -89,7 +89,10 @@ class PlainMemory:
                 stream.seek(index * BLOCK_BYTES)
                 block = bytearray(stream.read(min(BLOCK_BYTES, region.size - index * BLOCK_BYTES)))
                 for address, data in inside:
-                    _put(block, address - region.base - index * BLOCK_BYTES, data)
+                    # Both ends of ``data`` may lie beyond the block.
+                    offset = address - region.base - index * BLOCK_BYTES
+                    begin, end = max(offset, 0), min(offset + len(data), len(block))
+                    block[begin:end] = data[begin - offset : end - offset]
                 hashes[index * HASH_BYTES : (index + 1) * HASH_BYTES] = chunk_hash(bytes(block))
         return bytes(hashes)
 
@@ -105,12 +108,6 @@ class PlainMemory:
             place = offset // BLOCK_BYTES * HASH_BYTES
             hashes[place : place + HASH_BYTES] = chunk_hash(block)
         return bytes(hashes)
-
-
-def _put(block: bytearray, offset: int, data: bytes) -> None:
-    """``data`` at ``offset``, of which either may lead beyond the block."""
-    begin, end = max(offset, 0), min(offset + len(data), len(block))
-    block[begin:end] = data[begin - offset : end - offset]
 
 
 def reproduction(
@@ -150,16 +147,13 @@ def _wrong_variables(capture: Capture, found: Mapping[str, bytes]) -> tuple[list
         if expected is None:
             unknown = f"the capture has no hash of the variable {variable.name} after the launch"
         elif variable.blob in found:
-            if _hashes_of(found[variable.blob]) != expected.read_bytes():
+            content = found[variable.blob]
+            blocks = (content[at : at + BLOCK_BYTES] for at in range(0, len(content), BLOCK_BYTES))
+            if b"".join(map(chunk_hash, blocks)) != expected.read_bytes():
                 wrong.append(variable)
         elif told is None or told.changed_by_launch is not False:
             unknown = f"the captured launch changed the variable {variable.name}, which this code has not"
     return wrong, unknown
-
-
-def _hashes_of(content: bytes) -> bytes:
-    blocks = (content[at : at + BLOCK_BYTES] for at in range(0, len(content), BLOCK_BYTES))
-    return b"".join(map(chunk_hash, blocks))
 
 
 def _nothing_to_say(capture: Capture, request: ReplayRequest) -> str | None:

@@ -46,7 +46,7 @@ from rpl_vmreplay.capture.plain_memory import (
 )
 from rpl_vmreplay.capture.records import Region
 from rpl_vmreplay.capture.wholeness import SEALED, problems_of
-from rpl_vmreplay.interfaces.replayer import MemoryRange, Replayer, ReplayRequest
+from rpl_vmreplay.interfaces import MemoryRange, Replayer, ReplayRequest
 
 #: What is taken over as it is: the launch, its arguments, its code, variables of modules.
 _UNCHANGED = (DISPATCH, KERNARG, CODE_OBJECT, KERNCAP_METADATA, VARIABLES, KERNCAP_COMPLETE)
@@ -192,6 +192,18 @@ def _write_extras(capture: Capture, folder: Path, pieces: list[_Piece]) -> None:
     _seal(folder)
 
 
+def _seal(folder: Path) -> None:
+    """As the capture tool does, last of all."""
+    import xxhash
+
+    contents = {name: (folder / name).read_bytes() for name in SEALED}
+    files = {
+        name: {"size": len(content), "xxh3": xxhash.xxh3_64_hexdigest(content)}
+        for name, content in contents.items()
+    }
+    (folder / SENTINEL).write_text(_json({"schema_version": SCHEMA_VERSION, "files": files}))
+
+
 def _told_region(told: list[dict[str, Any]], piece: _Piece) -> dict[str, Any]:
     base = piece.region.base
     whole = next(region for region in told if region["base"] <= base < region["base"] + region["size"])
@@ -220,18 +232,6 @@ def _seals(folder: Path, stem: str) -> dict[str, str | None]:
 
 def _hashes(content: bytes) -> bytes:
     return b"".join(chunk_hash(content[at : at + BLOCK_BYTES]) for at in range(0, len(content), BLOCK_BYTES))
-
-
-def _seal(folder: Path) -> None:
-    """As the capture tool does, last of all."""
-    import xxhash
-
-    contents = {name: (folder / name).read_bytes() for name in SEALED}
-    files = {
-        name: {"size": len(content), "xxh3": xxhash.xxh3_64_hexdigest(content)}
-        for name, content in contents.items()
-    }
-    (folder / SENTINEL).write_text(_json({"schema_version": SCHEMA_VERSION, "files": files}))
 
 
 def _json(value: dict[str, Any]) -> str:

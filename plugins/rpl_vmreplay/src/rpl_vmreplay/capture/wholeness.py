@@ -135,7 +135,16 @@ def _outer_problems(capture: Capture) -> Iterator[str]:
     yield from filter(None, [files.problem(KERNARG, capture.dispatch.kernarg_size)])
     yield from filter(None, [_code_object_problem(capture.folder, files)])
     for region in capture.regions:
-        yield from _region_problems(capture, files, region)
+        for name in filter(None, (capture.name_of(region), capture.name_after(region))):
+            packed = name.endswith(PACKED_SUFFIX)
+            problem = files.problem(name, None if packed else region.size)
+            if packed and problem is None:
+                problem = packed_size_problem(name, files.size_of(name), region.size)
+            yield from filter(None, [problem])
+        chunks = -(-region.size // BLOCK_BYTES)
+        if capture.extras is not None and chunks * HASH_BYTES > _LARGEST_HASHES:
+            yield f"the region at 0x{region.base:x} is larger than the memory of any GPU"
+        yield from _hash_file_problems(capture, files, region)
     for variable in capture.variables:
         yield from filter(None, [files.problem(variable.blob, variable.size)])
         yield from _hash_file_problems(capture, files, variable)
@@ -145,19 +154,6 @@ def _outer_problems(capture: Capture) -> Iterator[str]:
         yield from _disagreements(capture)
     elif capture.layout == "rpl":
         yield f"{EXTRAS} is absent"
-
-
-def _region_problems(capture: Capture, files: _Listing, region: Region) -> Iterator[str]:
-    for name in filter(None, (capture.name_of(region), capture.name_after(region))):
-        packed = name.endswith(PACKED_SUFFIX)
-        problem = files.problem(name, None if packed else region.size)
-        if packed and problem is None:
-            problem = packed_size_problem(name, files.size_of(name), region.size)
-        yield from filter(None, [problem])
-    chunks = -(-region.size // BLOCK_BYTES)
-    if capture.extras is not None and chunks * HASH_BYTES > _LARGEST_HASHES:
-        yield f"the region at 0x{region.base:x} is larger than the memory of any GPU"
-    yield from _hash_file_problems(capture, files, region)
 
 
 def _hash_file_problems(capture: Capture, files: _Listing, part: Region | Variable) -> Iterator[str]:
@@ -187,7 +183,15 @@ def _disagreements(capture: Capture) -> Iterator[str]:
 
 
 def _content_problems(capture: Capture) -> Iterator[str]:
-    yield from _seal_problems(capture.folder)
+    folder = capture.folder
+    sentinel = read_json(folder, SENTINEL, Sentinel, LARGEST_SENTINEL_BYTES)
+    for name in SEALED:
+        sealed = sentinel.files.get(name)
+        if sealed is None:
+            yield f"{SENTINEL} does not name {name}"
+            continue
+        if (folder / name).stat().st_size != sealed.size or _hash_of(folder / name) != sealed.xxh3:
+            yield f"{name} was changed since it was written"
     told = capture.extras.code_object.xxh3 if capture.extras is not None else None
     if told is not None and _hash_of(capture.folder / CODE_OBJECT) != told:
         yield f"{CODE_OBJECT} is not the code object that {EXTRAS} tells of"
@@ -200,17 +204,6 @@ def _content_problems(capture: Capture) -> Iterator[str]:
             yield from _hash_problems(capture, part)
         except BadDataError as error:
             yield error.fact
-
-
-def _seal_problems(folder: Path) -> Iterator[str]:
-    sentinel = read_json(folder, SENTINEL, Sentinel, LARGEST_SENTINEL_BYTES)
-    for name in SEALED:
-        sealed = sentinel.files.get(name)
-        if sealed is None:
-            yield f"{SENTINEL} does not name {name}"
-            continue
-        if (folder / name).stat().st_size != sealed.size or _hash_of(folder / name) != sealed.xxh3:
-            yield f"{name} was changed since it was written"
 
 
 def _hash_of(path: Path) -> str:

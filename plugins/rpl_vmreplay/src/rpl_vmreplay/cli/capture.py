@@ -383,7 +383,7 @@ def diff(context: click.Context, before: Path, after: Path, as_json: bool) -> in
     from rpl_vmreplay.capture.folder import difference
 
     output = session_of(context).output
-    compared = difference(_whole(before), _whole(after))
+    compared = difference(_sound_capture(before), _sound_capture(after))
     if as_json:
         output.json(_difference_json(compared))
     else:
@@ -391,7 +391,7 @@ def diff(context: click.Context, before: Path, after: Path, as_json: bool) -> in
     return int(ExitCode.OK if compared.alike else ExitCode.NEGATIVE_FINDING)
 
 
-def _whole(folder: Path) -> Capture:
+def _sound_capture(folder: Path) -> Capture:
     from rpl_core.errors import BadDataError
     from rpl_vmreplay.capture.folder import open_capture
     from rpl_vmreplay.capture.wholeness import problems_of

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rpl_vmreplay.capture.folder import Capture
     from rpl_vmreplay.compare.judge import Judgement, OutputResult, Subjects
     from rpl_vmreplay.compare.pair import Turns
-    from rpl_vmreplay.interfaces.replayer import (
+    from rpl_vmreplay.interfaces import (
         Replayer,
         ReplayRequest,
         ReplayResult,
@@ -75,14 +75,28 @@ def full_vm(context: click.Context, /, as_json: bool, **flags: Any) -> int:
     result = _run(session, flags, capture, request)
     if as_json:
         session.output.json(replay_document(capture, request, result))
-    return _tell_replay(session.output, capture, request, result, as_json=as_json)
+    output = session.output
+    from rpl_core.errors import ExitCode, RplError
+    from rpl_vmreplay.replay.outcome import exit_code_of
+
+    failure = result.failure
+    if failure is not None:
+        said = RplError(failure.fact, cause=failure.cause, next_step=failure.next_step)
+        output.note(f"rpl: {said.one_line()}")
+    elif not as_json:
+        _print_replay(output, capture, request, result)
+    for note in result.notes:
+        output.note(f"note: {note}")
+    if failure is not None:
+        return exit_code_of(failure)
+    return int(ExitCode.NEGATIVE_FINDING if result.reproduced is False else ExitCode.OK)
 
 
 def _replay_request(session: Session, flags: dict[str, Any]) -> tuple[Capture, ReplayRequest]:
     from rpl_core.cli.command_options import option_values
     from rpl_vmreplay.capture.wholeness import whole_capture
     from rpl_vmreplay.cli.capture import DEFAULT_FOLDER, named_folder
-    from rpl_vmreplay.interfaces.replayer import ReplayRequest
+    from rpl_vmreplay.interfaces import ReplayRequest
 
     capture = whole_capture(named_folder(flags["capture"], flags["capture_dir"]) or DEFAULT_FOLDER)
     request = ReplayRequest(
@@ -104,7 +118,7 @@ def _run(session: Session, flags: dict[str, Any], capture: Capture, request: Rep
     import attrs
 
     from rpl_core.errors import MissingError
-    from rpl_vmreplay.interfaces.replayer import ReplayError
+    from rpl_vmreplay.interfaces import ReplayError
     from rpl_vmreplay.replayers import chosen_replayer, without_gpu
 
     replayer = chosen_replayer(session, flags["replayer"])
@@ -122,25 +136,6 @@ def _run(session: Session, flags: dict[str, Any], capture: Capture, request: Rep
     if failure is None or failure.kind not in (ReplayError.NO_RUNTIME, ReplayError.NO_DEVICE):
         return result
     return attrs.evolve(result, failure=attrs.evolve(failure, next_step=remedy(failure.next_step)))
-
-
-def _tell_replay(
-    output: Output, capture: Capture, request: ReplayRequest, result: ReplayResult, *, as_json: bool
-) -> int:
-    from rpl_core.errors import ExitCode, RplError
-    from rpl_vmreplay.replay.outcome import exit_code_of
-
-    failure = result.failure
-    if failure is not None:
-        said = RplError(failure.fact, cause=failure.cause, next_step=failure.next_step)
-        output.note(f"rpl: {said.one_line()}")
-    elif not as_json:
-        _print_replay(output, capture, request, result)
-    for note in result.notes:
-        output.note(f"note: {note}")
-    if failure is not None:
-        return exit_code_of(failure)
-    return int(ExitCode.NEGATIVE_FINDING if result.reproduced is False else ExitCode.OK)
 
 
 def _print_replay(output: Output, capture: Capture, request: ReplayRequest, result: ReplayResult) -> None:
@@ -213,7 +208,7 @@ def _reserve_request(session: Session, folder: Path | None, flags: dict[str, Any
     from rpl_core.cli.command_options import option_values
     from rpl_vmreplay.capture.folder import open_capture
     from rpl_vmreplay.cli.capture import DEFAULT_FOLDER
-    from rpl_vmreplay.interfaces.replayer import ReserveRequest
+    from rpl_vmreplay.interfaces import ReserveRequest
     from rpl_vmreplay.replay.outcome import PROBES, ranges_of
 
     options = option_values(session, "reserve-check", flags)
@@ -373,7 +368,16 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
     else:
         _print_judgement(session.output, replayer, judgement)
         _print_times(session.output, turns)
-    return _exit_code(judgement, exact=given.exact)
+    from rpl_core.errors import ExitCode
+    from rpl_vmreplay.compare.judge import Verdict
+
+    rounding = ExitCode.NEGATIVE_FINDING if given.exact else ExitCode.OK
+    codes = {
+        Verdict.EQUAL: ExitCode.OK,
+        Verdict.ROUNDING: rounding,
+        Verdict.DIFFERENT: ExitCode.NEGATIVE_FINDING,
+    }
+    return int(codes.get(judgement.verdict, ExitCode.NO_VERDICT))
 
 
 def _compared(
@@ -413,19 +417,6 @@ def _with_times(session: Session, replayer: Replayer, name: str | None) -> Repla
     from rpl_vmreplay.replayers import DEFAULT_REPLAYER, replayer_of
 
     return replayer if name is not None else replayer_of(session, DEFAULT_REPLAYER)
-
-
-def _exit_code(judgement: Judgement, *, exact: bool) -> int:
-    from rpl_core.errors import ExitCode
-    from rpl_vmreplay.compare.judge import Verdict
-
-    rounding = ExitCode.NEGATIVE_FINDING if exact else ExitCode.OK
-    codes = {
-        Verdict.EQUAL: ExitCode.OK,
-        Verdict.ROUNDING: rounding,
-        Verdict.DIFFERENT: ExitCode.NEGATIVE_FINDING,
-    }
-    return int(codes.get(judgement.verdict, ExitCode.NO_VERDICT))
 
 
 def _print_judgement(output: Output, replayer: Replayer, judgement: Judgement) -> None:

@@ -23,7 +23,7 @@ from rpl_vmreplay.capture.plain_memory import (
     union,
     without,
 )
-from rpl_vmreplay.interfaces.replayer import (
+from rpl_vmreplay.interfaces import (
     AccessLog,
     Failure,
     Finding,

@@ -47,7 +47,7 @@ from rpl_vmreplay.compare.outputs import (
     values_of,
     variable_output,
 )
-from rpl_vmreplay.interfaces.replayer import Failure, MemoryRange, Replayer
+from rpl_vmreplay.interfaces import Failure, MemoryRange, Replayer
 
 if TYPE_CHECKING:
     from rpl_codeobject.kernel_code import CodeObject
@@ -538,7 +538,7 @@ def _output_result(one: Measure, baseline: Baseline, contents: Sequence[bytes]) 
     beyond = wrong.nonzero()[0]
     if not len(beyond):
         return result
-    from rpl_vmreplay.interfaces.replayer import MemoryRange
+    from rpl_vmreplay.interfaces import MemoryRange
 
     first, size = int(beyond[0]), kind.size
     pair = (values_of(kind, side[first * size : (first + 1) * size])[0] for side in (expected, given))

@@ -34,7 +34,7 @@ from rpl_vmreplay.compare.outputs import (
     numbers_of,
     outputs_of,
 )
-from rpl_vmreplay.interfaces.replayer import MemoryEdit, MemoryRange, Rounding
+from rpl_vmreplay.interfaces import MemoryEdit, MemoryRange, Rounding
 
 #: Sums of a few hundred products of two of them are exact in what such numbers are summed in (f32, f64 of
 #: f64).

@@ -11,7 +11,7 @@ from rpl_core.values import frozen
 from rpl_vmreplay.capture.folder import Capture
 from rpl_vmreplay.capture.layout import KERNARG
 from rpl_vmreplay.capture.records import Argument
-from rpl_vmreplay.interfaces.replayer import MemoryEdit, MemoryRange, Rounding
+from rpl_vmreplay.interfaces import MemoryEdit, MemoryRange, Rounding
 from rpl_vmreplay.replay.captured_code import captured_code
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from rpl_core.values import frozen
 from rpl_vmreplay.capture.folder import Capture
 from rpl_vmreplay.compare.experiment import PATTERNS, Answer, variables_of
 from rpl_vmreplay.compare.judge import Subjects, Verdict, Yardstick
-from rpl_vmreplay.interfaces.replayer import MemoryEdit, Replayer, ReplayRequest
+from rpl_vmreplay.interfaces import MemoryEdit, Replayer, ReplayRequest
 from rpl_vmreplay.replay.captured_code import takes_launch
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from rpl_vmreplay.inputs.arguments import (
     content_of,
     pattern_of,
 )
-from rpl_vmreplay.interfaces.replayer import Fill, LaunchInput, MemoryRange
+from rpl_vmreplay.interfaces import Fill, LaunchInput, MemoryRange
 
 if TYPE_CHECKING:
     from rpl_codeobject.kernel_code import Kernel

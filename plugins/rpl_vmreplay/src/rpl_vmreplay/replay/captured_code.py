@@ -12,7 +12,7 @@ from rpl_core.errors import BadDataError
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.folder import Capture, blocks_with_data
 from rpl_vmreplay.capture.layout import CODE_OBJECT, KERNARG
-from rpl_vmreplay.interfaces.replayer import Failure, ReplayError
+from rpl_vmreplay.interfaces import Failure, ReplayError
 
 if TYPE_CHECKING:
     from rpl_codeobject.kernel_code import CodeObject, Kernel, KernelArgument

@@ -20,7 +20,7 @@ from rpl_core.values import frozen
 from rpl_vmreplay.capture.folder import Capture
 from rpl_vmreplay.capture.layout import KERNARG
 from rpl_vmreplay.capture.records import Region
-from rpl_vmreplay.interfaces.replayer import (
+from rpl_vmreplay.interfaces import (
     AgainstResult,
     Failure,
     KeptVariable,

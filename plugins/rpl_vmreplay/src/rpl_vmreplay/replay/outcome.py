@@ -18,10 +18,9 @@ from rpl_core.errors import (
 )
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.layout import CODE_OBJECT, DISPATCH, KERNARG, REGIONS
-from rpl_vmreplay.interfaces.replayer import (
+from rpl_vmreplay.interfaces import (
     Failure,
     MemoryRange,
-    ReplayEnvironment,
     ReplayError,
     ReplayRequest,
     ReplayResult,
@@ -128,11 +127,21 @@ def replay_document(capture: Capture, request: ReplayRequest, result: ReplayResu
         },
         "execution": _execution(request, result),
         "timing": _timing(result),
-        "environment": _environment(result.environment),
+        "environment": {
+            "gpu_agent": result.environment.device,
+            "product": result.environment.product,
+            "isa": result.environment.isa,
+            "rocm_version": result.environment.runtime_version,
+            "interface_version": result.environment.interface_version,
+            "runtime": result.environment.runtime,
+            "pid": result.environment.pid,
+        },
         "capture": {"path": str(capture.folder), "layout": capture.layout, "hash": capture_hash(capture)},
         "reproduced": result.reproduced,
         "reproduced_reason": result.reproduced_reason,
-        "differing": [_range(one) for one in result.differing[:_MOST_DIFFERING]],
+        "differing": [
+            {"address": one.address, "size": one.size} for one in result.differing[:_MOST_DIFFERING]
+        ],
         "reservations": [reservation_document(reservation) for reservation in result.reservations],
         "notes": list(result.notes),
         "error": None if result.failure is None else error_of(result.failure),
@@ -182,22 +191,6 @@ def _timing(result: ReplayResult) -> dict[str, Any]:
         "warm_up_raw": [time / _MICROSECOND for time in result.warm_up_ns],
         "total_wall": None if result.wall_ns is None else result.wall_ns / _MICROSECOND,
     }
-
-
-def _environment(environment: ReplayEnvironment) -> dict[str, Any]:
-    return {
-        "gpu_agent": environment.device,
-        "product": environment.product,
-        "isa": environment.isa,
-        "rocm_version": environment.runtime_version,
-        "interface_version": environment.interface_version,
-        "runtime": environment.runtime,
-        "pid": environment.pid,
-    }
-
-
-def _range(one: MemoryRange) -> dict[str, int]:
-    return {"address": one.address, "size": one.size}
 
 
 def reservation_document(one: Reservation) -> dict[str, Any]:

@@ -1,1 +1,0 @@
-"""Measuring one configuration: build, validate, time; what goes wrong is an answer, too."""

@@ -1,1 +1,0 @@
-"""What plugins implement: strategies that choose configurations. Jobs are tasks of the core's executors."""

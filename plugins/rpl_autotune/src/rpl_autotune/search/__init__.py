@@ -1,1 +1,0 @@
-"""One search from its request to `autotune.json`."""

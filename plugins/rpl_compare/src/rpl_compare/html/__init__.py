@@ -1,1 +1,0 @@
-"""A comparison as one page for a browser."""

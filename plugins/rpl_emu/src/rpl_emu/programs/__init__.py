@@ -1,1 +1,0 @@
-"""Whole programs on the emulated GPU."""

@@ -1,1 +1,0 @@
-"""From samples to counts per instruction, line and kernel, each with its interval."""

@@ -1,1 +1,0 @@
-"""PC samples in the text report, the HTML report and ``rpl explain``."""

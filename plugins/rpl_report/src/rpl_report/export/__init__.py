@@ -1,1 +1,0 @@
-"""Recordings in the formats of other viewers and tools."""

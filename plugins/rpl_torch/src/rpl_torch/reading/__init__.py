@@ -1,1 +1,0 @@
-"""From the JSON of Kineto to a trace."""

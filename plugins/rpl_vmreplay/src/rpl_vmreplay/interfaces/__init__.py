@@ -1,1 +1,0 @@
-"""What plugins implement: replayers, which run captured launches again."""
