@@ -493,6 +493,24 @@ def test_what_figures_rest_on(monkeypatch: pytest.MonkeyPatch) -> None:
             assert verdict._basis(documents) == f"Basis: {'; '.join(parts)}."
 
 
+def test_the_model_of_the_collector_is_named_first() -> None:
+    of_model = _Some(code="collect.emulated", severity="info", fact="kernels ran in a model: counts only")
+    others = (
+        _Some(code="collect.counters_not_emulated", severity="warning", fact="it has no X"),
+        _Some(code="dispatch.flattened_geometry", severity="info", fact="sizes are flat"),
+    )
+    for origin, found, expected in (
+        ("modelled", (*others, of_model), "Modelled: kernels ran in a model: counts only."),
+        ("modelled", others, "Modelled: computed by an emulator or a formula, not measured on hardware."),
+        ("synthetic", (of_model,), "Synthetic: written by a test or a demonstration, no measurement."),
+        ("measured", (of_model,), ""),
+    ):
+        profile: Any = _Some(provenance=_Some(origin=origin), diagnostics=found)
+        assert verdict._caution(profile) == expected
+    unknown: Any = _Some(diagnostics=())
+    assert verdict._caution(unknown) == ""
+
+
 def test_entries_of_other_subjects_and_of_recordings_without_a_path() -> None:
     for order, sync, at_most, kind in itertools.product(
         (True, False), ("none", "api_calls"), (None, 400), ("kernel", "idle")

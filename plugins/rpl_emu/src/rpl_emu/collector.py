@@ -129,8 +129,8 @@ def _findings(request: CollectRequest) -> list[Diagnostic]:
     diagnostics = [
         Diagnostic(
             code="collect.emulated",
-            fact="kernels ran in the emulator: exact counts, modelled bounds for times "
-            "(issue slots, LDS, bytes over the peak of HBM from cold caches), nothing measured",
+            fact="kernels ran in the emulator: exact counts, modelled bounds for times (issue slots, LDS, "
+            "bytes over the peak of HBM from cold caches; no latencies or stalls), nothing measured",
             severity=Severity.INFO,
             remedy="record on a GPU for times",
         )

@@ -102,11 +102,21 @@ class Verdict:
 def verdict_of(documents: ReportDocuments, called: Naming, claims: Iterable[Claim] = ()) -> Verdict:
     """``called`` names kernels and copies, ``claims`` are what sections of plugins add to it."""
     profile, dag, analysis = documents.profile, documents.dag, documents.analysis
-    origin = profile.provenance.origin if profile.provenance else ""
-    told = tuple(claims)
-    entries = _with_claims(_entries(profile, dag, analysis, called), told)
+    claimed = tuple(claims)
+    entries = _with_claims(_entries(profile, dag, analysis, called), claimed)
     advised = _advised(_lone_collectives(entries, profile), analysis)
-    return Verdict(tuple(advised), _ORIGINS.get(origin or "", ""), _basis(documents))
+    return Verdict(tuple(advised), _caution(profile), _basis(documents))
+
+
+def _caution(profile: ProfileDocument) -> str:
+    """What the collector says its model knows stands where the figures are read first."""
+    origin = profile.provenance.origin if profile.provenance else None
+    if origin == "modelled":
+        noticed = profile.diagnostics
+        told = [d.fact for d in noticed if d.severity == "info" and d.code.startswith("collect.")]
+        if told:
+            return f"Modelled: {'; '.join(told)}."
+    return _ORIGINS.get(origin or "", "")
 
 
 def _entries(
