@@ -50,7 +50,7 @@ from rpl_measure.series import find_levels
 SEED = 20_260_101
 CROSS_CHECKED = 60  # trials per cell that also go through the shipped rule
 LONGER = 25  # times the trials, for cells outside
-MOST_FALSE_STEPS = 0.04  # what statistics/steps.py promises, with room for 1 000 trials
+MOST_FALSE_STEPS = 0.04  # what rpl_measure/series.py promises, with room for 1 000 trials
 
 Array = np.ndarray
 

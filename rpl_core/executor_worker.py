@@ -17,8 +17,6 @@ from typing import Any
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.process_start import collect_garbage_rarely, import_numpy_alone
 
-# A worker process: tasks come as lines on stdin, answers go as lines to stdout.
-
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 

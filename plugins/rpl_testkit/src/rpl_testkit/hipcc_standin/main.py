@@ -311,7 +311,7 @@ def _size_lines(bundle: Path) -> Iterator[str]:
 #: What only reads the source makes no code, so clang itself answers.
 _FRONT_END_ONLY: Final = frozenset(("-fsyntax-only", "-E", "-M", "-MM"))
 _VERSION: Final = "HIP version: 7.2.0-rpl-standin (synthetic)"
-#: Where the launcher keeps what all programs share (see install.py).
+#: Where the launcher keeps what all programs share (see ``__init__.py``).
 KEPT_VARIABLE: Final = "RPL_STANDIN_HIPCC_KEPT"
 
 

@@ -27,8 +27,8 @@ def recorded_version(schema_version: str) -> str:
 
 # How a rocpd table is described, and its description rendered as SQL.
 #
-# Knows columns, versions and the suffix that every physical table carries; the tables themselves are in
-# `schema_tables.py`.
+# Here are columns, versions and the suffix that every physical table carries; the tables themselves follow
+# below.
 
 
 @frozen
@@ -96,7 +96,7 @@ def create_plain_view(table: Table, suffix: str) -> str:
 #
 # Column facts come from a real recording of schema 3 (gfx1250) and, for later patch levels, from the
 # published schema history. `rocpd_hip_event` (3.0.4) is the one table whose column order is not confirmed
-# by a recording. id and guid are common to all tables and added by `table_model.py`.
+# by a recording. id and guid are common to all tables and added by `create_table`.
 
 _NODE = Column("nid", "INTEGER", "NOT NULL", "rocpd_info_node")
 _PROCESS = Column("pid", "INTEGER", "NOT NULL", "rocpd_info_process")
