@@ -334,7 +334,8 @@ class CounterValues:
 class TraceSource:
     """Which files a trace was read from and how.
 
-    A reader that saw every byte of its files may give their ``sha256``; else they are read again for it.
+    A reader that saw every byte of its files may give their ``sha256``. Where none is given, or by a plugin
+    of others, they are read again for it.
     """
 
     reader: str  # name of the reader object

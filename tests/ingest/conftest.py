@@ -22,9 +22,17 @@ class SuffixReader(Reader):
 
     summary = "reads by ending"
 
-    def __init__(self, name: str, suffix: str, *, priority: int = 0, refusal: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        suffix: str,
+        *,
+        priority: int = 0,
+        refusal: str | None = None,
+        sha256: tuple[str, ...] = (),
+    ) -> None:
         self.name, self.priority = name, priority
-        self._suffix, self._refusal = suffix, refusal
+        self._suffix, self._refusal, self._sha256 = suffix, refusal, sha256
 
     def claim(self, files: Sequence[Path]) -> Sequence[InputSet]:
         found = [path for path in files if path.name.endswith(self._suffix)]
@@ -37,7 +45,7 @@ class SuffixReader(Reader):
         trace = make_trace(
             [TracedDispatch("kernel", 0, len(path.read_bytes()), counters=counters)], role=role
         )
-        source = TraceSource(self.name, "test", (str(path),))
+        source = TraceSource(self.name, "test", (str(path),), self._sha256)
         return (attrs.evolve(trace, source=source),)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
+import attrs
 import pytest
 
 from rpl_core.errors import BadDataError, PluginError
@@ -109,6 +110,14 @@ def test_every_file_is_hashed(readers, write):
     path = write("1.x", 3)
     (trace,) = load_recording([path], readers).traces
     assert trace.source.sha256 == (hashlib.sha256(b"...").hexdigest(),)
+
+
+@pytest.mark.parametrize(("trusted", "hashed"), [(False, hashlib.sha256(b"...").hexdigest()), (True, "own")])
+def test_only_readers_of_this_project_are_believed_a_hash(suffix_reader, write, trusted, hashed):
+    offered = suffix_reader("a", ".x", sha256=("own",))
+    reader = attrs.evolve(offered, trusted=trusted)
+    (trace,) = load_recording([write("1.x", 3)], [reader]).traces
+    assert trace.source.sha256 == (hashed,)
 
 
 def test_two_files_of_equal_content_keep_a_hash_each(readers, run_directory):

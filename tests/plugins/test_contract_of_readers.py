@@ -132,6 +132,14 @@ class Ragged(ToyReader):
         return (attrs.evolve(trace, dispatches=attrs.evolve(trace.dispatches, agent=np.zeros(9, np.int32))),)
 
 
+class Misremembering(ToyReader):
+    def read(self, inputs):
+        (trace,) = super().read(inputs)
+        return (
+            attrs.evolve(trace, source=TraceSource("toy", "toy 1", (str(inputs.paths[0]),), ("0" * 64,))),
+        )
+
+
 @pytest.mark.parametrize(
     ("reader", "message"),
     [
@@ -143,6 +151,7 @@ class Ragged(ToyReader):
         (LeavingLitter(), "changed the file"),
         (Unsorted(), "not in the order"),
         (PointingNowhere(), "kernel points outside"),
+        (Misremembering(), "another SHA-256"),
         (Ragged(), "columns of dispatches have different lengths"),
     ],
 )

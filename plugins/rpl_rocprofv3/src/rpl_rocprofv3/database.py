@@ -83,27 +83,28 @@ class PassingHash:
         self._digest = hashlib.sha256()
         self._hashed_bytes = 0
         self._block = memoryview(b"")
-        self._gap_bytes = path.stat().st_size // _LARGEST_GAP
+        self._file_bytes = path.stat().st_size
 
     def saw(self, descriptor: int, begin: int, data: memoryview) -> None:
         """Bytes of the file from ``begin`` on, which were read from ``descriptor``."""
-        if 0 < begin - self._hashed_bytes <= self._gap_bytes:
+        if 0 < begin - self._hashed_bytes <= self._file_bytes // _LARGEST_GAP:
             self._read(descriptor, begin)
         if begin <= self._hashed_bytes < begin + len(data):
             self._digest.update(data[self._hashed_bytes - begin :])
             self._hashed_bytes = begin + len(data)
 
     def finished(self) -> str:
-        """The hash of the whole file in hexadecimal."""
+        """The hash of the file, as large as it was, in hexadecimal; one that grew is refused."""
         with self._path.open("rb", buffering=0) as stream:
-            self._read(stream.fileno(), sys.maxsize)
+            self._read(stream.fileno(), self._file_bytes)
         return self._digest.hexdigest()
 
     def _read(self, descriptor: int, end: int) -> None:
         self._block = self._block or memoryview(bytearray(_HASHED_AT_ONCE))
-        while count := os.preadv(
-            descriptor, [self._block[: min(_HASHED_AT_ONCE, end - self._hashed_bytes)]], self._hashed_bytes
-        ):
+        while (left := end - self._hashed_bytes) > 0:
+            count = os.preadv(descriptor, [self._block[: min(_HASHED_AT_ONCE, left)]], self._hashed_bytes)
+            if not count:
+                break
             self._digest.update(self._block[:count])
             self._hashed_bytes += count
 

@@ -12,7 +12,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from rpl_rocprofv3.database import Tables, open_database
+from rpl_rocprofv3.database import PassingHash, Tables, open_database
 from rpl_rocprofv3.readers.sqlite import read_integers, read_numbers, read_pages
 from rpl_rocprofv3.readers.sqlite.records import PADDING, Records, UnsupportedLayoutError
 
@@ -211,6 +211,33 @@ def test_the_file_is_hashed_while_its_pages_are_read(tmp_path, read_bytes, table
     assert found == hashlib.sha256(path.read_bytes()).hexdigest()
     if tables == "tu":  # in the order of the file: only the last pages of t, which lie behind u, come twice
         assert path.stat().st_size <= sum(read_bytes) < 1.1 * path.stat().st_size
+
+
+def test_a_file_that_grows_is_not_hashed_beyond_its_size(tmp_path, read_bytes):
+    path = tmp_path / "file"
+    path.write_bytes(bytes(3000))
+    passing = PassingHash(path)
+    os.truncate(path, 64 << 20)
+    passing.finished()
+    assert sum(read_bytes) == 3000
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_hash_is_that_of_the_file_whatever_pieces_come_by(tmp_path, seed):
+    """Pieces overlap, leave gaps small and large, come again, or end with the file."""
+    rnd = random.Random(seed)
+    size = rnd.choice([0, 1, 100, rnd.randrange(10_000)])
+    content, path = rnd.randbytes(size), tmp_path / "file"
+    path.write_bytes(content)
+    passing, behind = PassingHash(path), 0
+    with path.open("rb") as stream:
+        for _ in range(rnd.randrange(30)):
+            jump = rnd.choice([0, 1, size // 20, size // 3])
+            begin = rnd.choice([min(behind + jump, size), rnd.randrange(size + 1)])
+            piece = content[begin : begin + rnd.randrange(size // 5 + 2)]
+            passing.saw(stream.fileno(), begin, memoryview(piece))
+            behind = begin + len(piece)
+    assert passing.finished() == hashlib.sha256(content).hexdigest()
 
 
 def test_a_file_that_is_read_from_a_copy_is_not_hashed_by_it(tmp_path):

@@ -14,6 +14,7 @@ import attrs
 
 from rpl_analysis.roofline.kernel import typed_work
 from rpl_core.errors import BadDataError, MissingError
+from rpl_core.files import sha256_of
 from rpl_core.model.device import Architecture, CounterMap, DeviceModel, Formula, OccupancyLimits, Quantity
 from rpl_core.text import counted
 from rpl_testkit.contracts.checks import (
@@ -300,6 +301,9 @@ def assert_reader(reader: Reader, sample: Path, scratch: Path) -> None:
         for trace in first:
             demand(isinstance(trace, Trace), subject, f"read() returned a {type(trace).__name__}")
             check_trace(trace, subject)
+            stated = zip(trace.source.paths, trace.source.sha256, strict=False)
+            wrong = [path for path, sha256 in stated if sha256 != sha256_of(Path(path))]
+            demand(not wrong, subject, f"the trace states another SHA-256 than the file has: {wrong}")
         demand(same_value(first, second), subject, "reading twice gives two different traces")
     for stranger in _strangers(sample, scratch):
         _read_or_refuse(reader, stranger, subject)
