@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from rpl_core.model.trace import CounterValues, Float64Column, Int64Column, Trace
 
 # The counter values of one pass as columns, and whether they describe the launches that they claim to.
+#
+# One value per dispatch, hardware instances summed. Values that cannot be right (not finite, negative, some
+# instances missing) are left out and counted, so that a sum never silently lacks a part. Some profiler builds
+# add the counters of several passes up, or lose part of the GPU: the counter of launched waves, which must
+# equal what the geometry gives, shows it (docs/reference/formats.md, section 2). Which one it is, is a fact
+# of the architecture (``RecordQuirks.wave_counter``).
 
 #: Chosen: waves of another process or a trap handler may slip in; a lost part or a summed pass is > 12 %.
 WAVE_TOLERANCE = 0.01

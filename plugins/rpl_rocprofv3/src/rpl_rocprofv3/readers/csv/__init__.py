@@ -1,4 +1,8 @@
-"""CSV sets of rocprofv3: one file per kind of record."""
+"""CSV sets of rocprofv3 (one process): one file per kind of record.
+
+Both generations: ROCm 6.x writes segment sizes and integer agent ids, 7.x registers, streams and agent
+texts. Tables of calls carry no arguments.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Results JSON of rocprofv3: one file per process."""
+"""Results JSON of rocprofv3, one file per process: metadata and the records of every section, one by one.
+
+The C scanner of the standard library decodes one value at a time out of a window of text, so memory holds one
+record and one piece of the file, however large the file is. The layout is that of rocprofiler-sdk's
+serialisation: a list of processes, each an object of sections, some of which are objects of sections again.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +26,6 @@ from rpl_rocprofv3.readers.gzip_limits import (
     refuse_hollow,
     unpacked_head,
 )
-
-# Here it is streamed: metadata and the records of every section, in one pass and one by one.
 
 #: The section that is one object and not a list of records.
 METADATA = "metadata"

@@ -1,4 +1,9 @@
-"""rocpd databases of rocprofv3 (schema 3): one file per process, or several merged."""
+"""rocpd databases of rocprofv3 (schema 3): one file per process, or several merged.
+
+One part (one guid) becomes a ``Trace``. When HSA calls are traced too, the stack id of a dispatch may be that
+of an inner HSA call; the HIP call that launched it is an ancestor (docs/reference/execution-graph.md,
+section 5).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""SQLite databases: recognising them, and reading columns from their pages without Python per row."""
+"""Columns of SQLite tables, from the pages of the file where their layout is known for certain.
+
+SQLite hands out every value as a Python object, which costs most of the time and memory of a large
+recording; decoding pages with numpy costs a fraction. It is done for plain tables of a file that nobody
+writes (``open_database`` copies those with a log), and given up for anything else, which SQLite then reads.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""From the rows of a file to a ``Trace``: the same for every format."""
+"""From the rows of a file to a ``Trace``: the same for every format of one process set.
+
+Here are the last steps: streams and queues get numbers, rows their order, dispatches their counters; what
+needs more than one column is checked, and marks of writers that are no profilers are read.
+"""
 
 from __future__ import annotations
 
