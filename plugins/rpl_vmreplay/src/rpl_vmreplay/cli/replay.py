@@ -368,16 +368,7 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
     else:
         _print_judgement(session.output, replayer, judgement)
         _print_times(session.output, turns)
-    from rpl_core.errors import ExitCode
-    from rpl_vmreplay.compare.judge import Verdict
-
-    rounding = ExitCode.NEGATIVE_FINDING if given.exact else ExitCode.OK
-    codes = {
-        Verdict.EQUAL: ExitCode.OK,
-        Verdict.ROUNDING: rounding,
-        Verdict.DIFFERENT: ExitCode.NEGATIVE_FINDING,
-    }
-    return int(codes.get(judgement.verdict, ExitCode.NO_VERDICT))
+    return _exit_code(judgement, exact=given.exact)
 
 
 def _compared(
@@ -417,6 +408,19 @@ def _with_times(session: Session, replayer: Replayer, name: str | None) -> Repla
     from rpl_vmreplay.replayers import DEFAULT_REPLAYER, replayer_of
 
     return replayer if name is not None else replayer_of(session, DEFAULT_REPLAYER)
+
+
+def _exit_code(judgement: Judgement, *, exact: bool) -> int:
+    from rpl_core.errors import ExitCode
+    from rpl_vmreplay.compare.judge import Verdict
+
+    rounding = ExitCode.NEGATIVE_FINDING if exact else ExitCode.OK
+    codes = {
+        Verdict.EQUAL: ExitCode.OK,
+        Verdict.ROUNDING: rounding,
+        Verdict.DIFFERENT: ExitCode.NEGATIVE_FINDING,
+    }
+    return int(codes.get(judgement.verdict, ExitCode.NO_VERDICT))
 
 
 def _print_judgement(output: Output, replayer: Replayer, judgement: Judgement) -> None:
