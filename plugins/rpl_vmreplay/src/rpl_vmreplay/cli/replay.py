@@ -371,6 +371,18 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
     return _exit_code(judgement, exact=given.exact)
 
 
+def _exit_code(judgement: Judgement, *, exact: bool) -> int:
+    from rpl_core.errors import ExitCode
+    from rpl_vmreplay.compare.judge import Verdict
+
+    codes = {
+        Verdict.EQUAL: ExitCode.OK,
+        Verdict.ROUNDING: ExitCode.NEGATIVE_FINDING if exact else ExitCode.OK,
+        Verdict.DIFFERENT: ExitCode.NEGATIVE_FINDING,
+    }
+    return int(codes.get(judgement.verdict, ExitCode.NO_VERDICT))
+
+
 def _compared(
     session: Session, capture: Capture, subjects: Subjects, replayer: Replayer, given: _Given
 ) -> tuple[Judgement, Turns | None]:
@@ -408,19 +420,6 @@ def _with_times(session: Session, replayer: Replayer, name: str | None) -> Repla
     from rpl_vmreplay.replayers import DEFAULT_REPLAYER, replayer_of
 
     return replayer if name is not None else replayer_of(session, DEFAULT_REPLAYER)
-
-
-def _exit_code(judgement: Judgement, *, exact: bool) -> int:
-    from rpl_core.errors import ExitCode
-    from rpl_vmreplay.compare.judge import Verdict
-
-    rounding = ExitCode.NEGATIVE_FINDING if exact else ExitCode.OK
-    codes = {
-        Verdict.EQUAL: ExitCode.OK,
-        Verdict.ROUNDING: rounding,
-        Verdict.DIFFERENT: ExitCode.NEGATIVE_FINDING,
-    }
-    return int(codes.get(judgement.verdict, ExitCode.NO_VERDICT))
 
 
 def _print_judgement(output: Output, replayer: Replayer, judgement: Judgement) -> None:
