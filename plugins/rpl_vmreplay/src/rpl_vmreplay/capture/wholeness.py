@@ -1,4 +1,4 @@
-"""Instruction sets by their names, such as ``amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-``."""
+"""Whether a capture is whole, and whether its code fits a GPU: instruction sets by their names."""
 
 from __future__ import annotations
 
