@@ -122,7 +122,7 @@ class Operations:
         name = last_name(type_name(children(member)[0]).removesuffix(" *"))
         parts = (part for one in self.unit.dump.classes(name or "") for part in children(one))
         found = next((part for part in parts if part.get("id") == identity), None)
-        if found is None or "&" in type_name(found):
+        if found is None or found.get("kind") != "FieldDecl" or "&" in type_name(found):
             raise RefusedError(f"its operation uses {member.get('name')}, which is not its own")
 
     def _called(self, identity: str) -> int:
