@@ -57,6 +57,7 @@ _HOSTILE = {
     "a place that a function moves": "int a[2] = {}; out[a[1]] = counted(a[1]);",
     "a name for a variable": "int i = 0; const int& r = i; out[r] = counted(i);",
     "a variable of the file": "out[of_file] = moved();",
+    "a place in memory that a function moves": "Place a, *p = &a; out[p->at] = next(p);",
     "other way around": "0[out] = 1;",
 }
 
@@ -70,6 +71,7 @@ def _text(bodies: dict[str, str]) -> str:
         "__device__ float twice(float a, float b) { return a + 2 * b; }\n"
         "__device__ void set(float* p) { p[0] = 1; }\n"
         "__device__ float counted(int& i) { return ++i; }\n"
+        "struct Place { int at; };\n__device__ float next(Place* p) { return ++p->at; }\n"
         "__device__ int of_file;\n__device__ float moved() { return ++of_file; }\n"
     )
     return "#include <hip/hip_runtime.h>\n" + helpers + "\n".join(kernels) + "\n"

@@ -53,6 +53,11 @@ HARMLESS = {
     "signed overflow": _loop("if (t < s) a[t] *= a[t + s]; __syncthreads();", begin=_INTS),
     "in a block of its own": f"{_BEGIN} {{ {_HEAD} {{ {_ADD} __syncthreads(); }} }} {_END}",
     "returns behind": f"{_loop()} if (t > 3) return; out[t] = 1;",
+    "numbers of a class": _loop(
+        "if (t < s) a[t] += a[t + s] * scales.by + scales.twice(); __syncthreads();",
+        begin=f"{_INTS} Scales scales{{3}};",
+    ),
+    "constructed in front": _loop(begin=f"{_BEGIN} Scales scales{{3}}; a[t] += scales.by;"),
     "lambda that returns": _loop(
         begin=f"auto f = [&](int k) {{ if (k > n) return 1; return 2; }}; {_BEGIN} a[t] += f(t);"
     ),
@@ -61,6 +66,8 @@ HOSTILE = {
     "volatile": _loop(begin=_BEGIN.replace("float", "volatile float")),
     "early return": _loop(begin=f"if (threadIdx.x > n) return; {_BEGIN}"),
     "leaves by a builtin": _loop(begin=f"{_BEGIN} if (t > n) __builtin_amdgcn_endpgm();"),
+    "leaves in a constructor": _loop(begin=f"{_BEGIN} Leaver leaver(n);"),
+    "leaves in a destructor of a part": _loop(begin=f"{_BEGIN} {{ Holder holder; }}"),
     "leaves in a function": _loop(begin=f"{_BEGIN} leaves(n);"),
     "assembly in front": _loop(begin=f'{_BEGIN} asm volatile("s_mov_b64 exec, 1");'),
     "goto": f"{_BEGIN} if (t > n) goto end; {_HEAD} {{ {_ADD} __syncthreads(); }} end: {_END}",
@@ -114,6 +121,17 @@ HOSTILE = {
     "index in a byte": _loop("if (t < s) a[t] += a[(unsigned char)(t + s)]; __syncthreads();"),
     "sum of products": _loop("if (t < s) a[t] = a[t] * 0.5f + a[t + s]; __syncthreads();"),
     "product of sums in a function": _loop("if (t < s) a[t] = half(a[t], a[t + s]); __syncthreads();"),
+    "sum of products of integers": _loop(
+        "if (t < s) a[t] = a[t] * 0.5f + a[t + s]; __syncthreads();", begin=_INTS
+    ),
+    "element by another name": _loop(
+        "if (t < s) a[t] += a[t + s] + (t == 0 ? named.r : 0); __syncthreads();",
+        begin=f"{_INTS} Named named{{a[0]}};",
+    ),
+    "element by a method": _loop(
+        "if (t < s) a[t] += a[t + s] + (t == 0 ? named.get() : 0); __syncthreads();",
+        begin=f"{_INTS} Named named{{a[0]}};",
+    ),
     "counts": _loop("if (t < s) a[t] += a[t + s] + n++; __syncthreads();", begin=_INTS),
     "loads": _loop("if (t < s) a[t] += a[t + s] + in[t]; __syncthreads();", begin=_INTS),
     "loads in a function": _loop("if (t < s) a[t] = loaded(a[t], a[t + s]); __syncthreads();", begin=_INTS),
@@ -152,6 +170,11 @@ __device__ int loaded(int x, int y) { return x + y + word; }
 __device__ int kept(int x, int y) { static int z; return z += x + y; }
 __device__ int taken(int& x, int y) { x = y; return x; }
 __device__ void leaves(int n) { if (threadIdx.x > n) __builtin_amdgcn_endpgm(); }
+struct Named { int& r; __device__ int get() const { return r; } };
+struct Scales { int by; __device__ int twice() const { return 2 * by; } };
+struct Leaver { __device__ Leaver(int n) { leaves(n); } };
+struct Ending { __device__ ~Ending() { leaves(3); } };
+struct Holder { Ending ending; };
 __device__ void shrink(unsigned& s) { s /= 2; }
 __device__ void wait() { __syncthreads(); }
 """
@@ -290,6 +313,18 @@ def test_a_name_that_is_taken_refuses(rpl_require, tmp_path):
     path.write_text("#define rpl_wave t\n")
     for word in ("#define rpl_wave t", '#include "words.h"'):
         text = _EDITED.replace("__global__", f"{word}\n__global__", 1)
+        assert not _offered(text, _read(rpl_require, tmp_path, text))["k0"].allowed
+
+
+@pytest.mark.parametrize("word", ["x y", "blockIdx threadIdx"])
+def test_an_index_that_is_another_one_refuses(rpl_require, tmp_path, word):
+    text = _text({"": _loop(head="for (unsigned s = blockIdx.x; s > 0; s >>= 1)")})
+    assert _offered(text, _read(rpl_require, tmp_path, text))["k0"].allowed
+    text = text.replace("__global__", f"#define {word}\n__global__", 1)
+    assert not _offered(text, _read(rpl_require, tmp_path, text))["k0"].allowed
+    if word == "x y":
+        (tmp_path / "words.h").write_text(f"#define {word}\n")
+        text = text.replace(f"#define {word}", '#include "words.h"', 1)
         assert not _offered(text, _read(rpl_require, tmp_path, text))["k0"].allowed
 
 

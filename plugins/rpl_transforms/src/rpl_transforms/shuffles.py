@@ -23,8 +23,9 @@ from rpl_transforms.promises import KernelTransformation
 from rpl_transforms.source_file import KernelNode, SourceFile
 from rpl_transforms.vector_loads import names_free
 
-#: Words of the new text that headers may define as macros, since the proof found out what they are here.
-_PROVEN = frozenset(("blockDim", "x", "y", "z"))
+#: A word of the new text that headers may define as a macro, since the proof found out what it is here.
+_PROVEN = "blockDim"
+_DIMENSIONS = frozenset(("x", "y", "z"))
 _UNREAD = "no compiler has read the source, so nothing is proven"
 
 
@@ -54,7 +55,7 @@ class ShuffledReductions(KernelTransformation):
 def _candidate(kernel: KernelNode, reduction: TreeReduction, source: KernelSource) -> EditCandidate:
     new = b" ".join(text for _, _, text in reduction.edits).decode("utf-8", "replace")
     old = set(re.findall(r"[A-Za-z_]\w*", source.text.decode("utf-8", "replace")))
-    own = {word for word in old if not word.startswith("rpl_")} | _PROVEN  # variables are the new block's own
+    own = {word for word in old - _DIMENSIONS if not word.startswith("rpl_")} | {_PROVEN}
     guards = (
         GuardVerdict(
             "tree-reduction", True, "each step works on the pairs that lanes hand over", reduction.line

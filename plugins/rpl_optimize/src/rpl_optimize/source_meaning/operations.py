@@ -14,7 +14,7 @@ import attrs
 
 from rpl_optimize.source_meaning.functions import FUNCTIONS, body_of, children, type_name
 from rpl_optimize.source_meaning.syntax_dump import Node
-from rpl_optimize.source_meaning.unit import Unit
+from rpl_optimize.source_meaning.unit import Unit, last_name
 from rpl_optimize.source_meaning.value_ranges import Parents, below, type_range
 
 __all__ = [
@@ -105,12 +105,25 @@ class Operations:
             target = bare(children(node)[0])
             if own or target.get("kind") != "DeclRefExpr" or "&" in _declared_type(target):
                 raise RefusedError("its operation changes more than the element")
+        if kind == "MemberExpr":
+            self._require_own_member(node)
         through = node.get("isArrow") and bare(children(node)[0]).get("kind") != "CXXThisExpr"
         if through or (kind == "UnaryOperator" and sign in {"*", "&"}):
             raise RefusedError("its operation uses a pointer")
         if kind in CALLS:
             return sum(self._called(identity) for identity in callees(node))
         return int(sign in _ARITHMETIC and type_name(node).removeprefix("const ") in _FLOATS)
+
+    def _require_own_member(self, member: Node) -> None:
+        """What is named is a method, or a member that an object holds itself: no reference."""
+        identity = str(member.get("referencedMemberDecl"))
+        if self.unit.dump.function(identity) is not None:
+            return
+        name = last_name(type_name(children(member)[0]).removesuffix(" *"))
+        parts = (part for one in self.unit.dump.classes(name or "") for part in children(one))
+        found = next((part for part in parts if part.get("id") == identity), None)
+        if found is None or found.get("kind") != "FieldDecl" or "&" in type_name(found):
+            raise RefusedError(f"its operation uses {member.get('name')}, which is not its own")
 
     def _called(self, identity: str) -> int:
         function, name = self.unit.definition(identity)

@@ -51,7 +51,8 @@ _NUMBERS = _FLOATS | {"int", "unsigned int", "long", "unsigned long", "long long
 _EXCHANGE, _BARRIER = "__shfl_down", "__syncthreads"
 _INDICES = re.compile(r"threadIdx|blockDim|blockIdx|gridDim|hip(?:Thread|Block|Grid)(?:Idx|Dim)_[xyz]")
 _TAKEN = re.compile(
-    rb"#\s*define\s+(?:threadIdx|blockDim|hipThreadIdx_x|__shfl_down|__syncthreads|rpl_\w+)\b"
+    rb"#\s*define\s+(?:(?:thread|block)Idx|(?:block|grid)Dim|hip(?:Thread|Block|Grid)(?:Idx|Dim)_[xyz]|[xyz]"
+    rb"|__shfl_down|__syncthreads|rpl_\w+)\b"
 )
 _ITEM = re.compile(rb"threadIdx\s*\.\s*x|hipThreadIdx_x")
 _UNIFORM = re.compile(rb"(?:blockDim|blockIdx|gridDim)\s*\.\s*[xyz]|hip(?:BlockDim|BlockIdx|GridDim)_[xyz]")
@@ -64,6 +65,7 @@ _LEAVES = frozenset(
         *("CXXThrowExpr", "CoreturnStmt", "RecoveryExpr"),
     )
 )
+_MAKES = frozenset(("VarDecl", "CXXConstructExpr", "CXXTemporaryObjectExpr", "CXXBindTemporaryExpr"))
 #: Where sums may be taken in another order (clang, "Controlling Floating Point Behavior"), or options are not
 #: seen.
 _REORDERS = re.compile(
@@ -195,11 +197,18 @@ class _Kernel:
                 if node.get("kind") in _LEAVES:
                     return "a work-item may leave the kernel before the loop"
                 waiting += children(node)
-                for identity in callees(node) if node.get("kind") in CALLS else ():
-                    self._require_return(identity, set())
+                self._require_return_of(node, set())
         except RefusedError as refused:
             return str(refused)
         return None
+
+    def _require_return_of(self, node: Node, seen: set[str]) -> None:
+        """Nobody ends the work-item whom a node calls, nor constructors and destructors of what it makes."""
+        for identity in callees(node) if node.get("kind") in CALLS else ():
+            self._require_return(identity, seen)
+        if node.get("kind") in _MAKES:
+            for member in self.unit.special_members(type_name(node)):
+                self._require_return(member.identity, seen)
 
     def _require_return(self, identity: str, seen: set[str]) -> None:
         """A function does not end its work-item, nor does anybody whom it calls."""
@@ -212,8 +221,7 @@ class _Kernel:
         for node, _ in below(function or {}):
             if node.get("kind") in {"GCCAsmStmt", "MSAsmStmt"}:
                 raise RefusedError(f"assembly stands before the loop, in {name}")
-            for called in callees(node) if node.get("kind") in CALLS else ():
-                self._require_return(called, seen)
+            self._require_return_of(node, seen)
 
     # The loop.
 
@@ -372,7 +380,7 @@ class _Kernel:
         if not any(new == b"rpl_other" for _, _, new in places):
             raise RefusedError("its operation does not take the partner's element")
         count = Operations(self.unit, self.declared).on_floats(value) + (not assigns)
-        if number in _FLOATS and count > 1:
+        if count > 1:
             raise RefusedError("its operation is more than one of floating-point numbers")
         options = any(_REORDERS.fullmatch(word) for word in self.words)
         if number in _FLOATS and (options or _REORDERING_TEXT.search(self.text)):

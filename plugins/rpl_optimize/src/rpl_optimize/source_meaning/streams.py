@@ -91,6 +91,7 @@ def _store(name: Node, parents: Parents, seen_elsewhere: set[str]) -> Store | No
     index = [one for one, _ in below({"inner": children(target)[1:]})]
     other_memory = any(
         one.get("kind") == "ArraySubscriptExpr"
+        or one.get("isArrow")
         or (one.get("kind") == "UnaryOperator" and one.get("opcode") == "*")
         for one in index
     )

@@ -27,6 +27,7 @@ _NO_CLASS = re.compile(
 class Function:
     """``defined``: with a body. ``harmless``: declared to compute only (``const``, ``pure``), or trivial."""
 
+    identity: str
     name: str
     mangled: str
     events: tuple[Event, ...]
@@ -169,6 +170,7 @@ def _function(node: Node) -> Function:
     # The compiler's own constructors and destructors get a body where they are used and do anything.
     trivial = node.get("kind") in _SPECIAL and bool(node.get("isImplicit"))
     return Function(
+        identity=node["id"],
         name=node.get("name", ""),
         mangled=node.get("mangledName", ""),
         events=tuple(events_of(node)),
