@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_core.interfaces.analyzer import Fact, Facts
-from rpl_core.interfaces.options import Options
-from rpl_core.model.device import DeviceModel
-from rpl_core.model.recording import Recording
 from rpl_core.values import frozen
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # plugins declare documents where `--help` asks them for options: no numpy for it
     from pydantic import BaseModel
 
     from rpl_core.contracts.common import Document
+    from rpl_core.interfaces.analyzer import Fact, Facts
+    from rpl_core.interfaces.options import Options
+    from rpl_core.model.device import DeviceModel
+    from rpl_core.model.recording import Recording
 
 
 @frozen(eq=False)

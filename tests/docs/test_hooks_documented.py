@@ -74,9 +74,11 @@ def test_the_page_documents_no_hook_that_does_not_exist():
 
 #: Words of signatures that no page of ours explains: typing, the standard library, other libraries.
 FOREIGN = {
+    "Annotated",
     "Any",
     "BaseModel",
     "Callable",
+    "FailFast",
     "False",
     "Iterable",
     "Literal",

@@ -207,9 +207,9 @@ def replayer(body: str, says: str) -> Mistake:
 
 def tuning(hook: str, kind: str, method_: str, says: str) -> Mistake:
     """An executor or a strategy that ``rpl autotune`` is told to use."""
-    owner = "rpl_core" if kind == "executor" else "rpl_autotune"
+    interfaces = "rpl_core.interfaces.executor" if kind == "executor" else "rpl_autotune.interfaces"
     source = (
-        f"from {owner}.interfaces.{kind} import {kind.title()}\n"
+        f"from {interfaces} import {kind.title()}\n"
         f"class Own({kind.title()}):\n    name, summary = 'own', 'own'\n"
         "    def open(self, request):\n        return None\n"
         "    def start(self, request):\n        return None\n"

@@ -15,7 +15,7 @@ RPL_API = 2
 
 @hookimpl
 def rpl_options() -> tuple[CommandOption[Any], ...]:
-    from rpl_codeobject.code_sources import CODE_OBJECT, RECORDED_CODE
+    from rpl_codeobject.options import CODE_OBJECT, RECORDED_CODE
 
     return (CODE_OBJECT, RECORDED_CODE)
 

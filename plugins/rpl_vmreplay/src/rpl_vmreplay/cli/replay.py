@@ -368,13 +368,16 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
     else:
         _print_judgement(session.output, replayer, judgement)
         _print_times(session.output, turns)
+    return _exit_code(judgement, exact=given.exact)
+
+
+def _exit_code(judgement: Judgement, *, exact: bool) -> int:
     from rpl_core.errors import ExitCode
     from rpl_vmreplay.compare.judge import Verdict
 
-    rounding = ExitCode.NEGATIVE_FINDING if given.exact else ExitCode.OK
     codes = {
         Verdict.EQUAL: ExitCode.OK,
-        Verdict.ROUNDING: rounding,
+        Verdict.ROUNDING: ExitCode.NEGATIVE_FINDING if exact else ExitCode.OK,
         Verdict.DIFFERENT: ExitCode.NEGATIVE_FINDING,
     }
     return int(codes.get(judgement.verdict, ExitCode.NO_VERDICT))
