@@ -1,4 +1,4 @@
-"""Counts of kernels of divergent, looping and atomic kernels, against an interpreter of its own.
+"""Counts of divergent, looping and atomic kernels, against an interpreter of its own.
 
 ``wave_interpreter`` reads what llvm-objdump prints and was written without the emulator. Compared are how
 often each place was executed and by how many lanes, bytes, cache lines and LDS bank conflicts of each

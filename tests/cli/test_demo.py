@@ -122,8 +122,8 @@ def test_demo_without_the_plugins_says_what_to_install(rpl_cli, workplace):
     assert "pip install rpl-rocprofv3" in outcome.stderr
 
 
-def test_make_demo_prints_commands_that_can_be_copied(tmp_path, monkeypatch, capsys):
-    """A shell reads the words that were run, also those that hold a whole command."""
+def make_demo():
+    """tools/demo.py."""
     from importlib.util import module_from_spec, spec_from_file_location
 
     spec = spec_from_file_location("make_demo", Path(__file__).parents[2] / "tools" / "demo.py")
@@ -131,7 +131,12 @@ def test_make_demo_prints_commands_that_can_be_copied(tmp_path, monkeypatch, cap
     assert spec.loader is not None
     demo = module_from_spec(spec)
     spec.loader.exec_module(demo)
-    called = []
+    return demo
+
+
+def test_make_demo_prints_commands_that_can_be_copied(tmp_path, monkeypatch, capsys):
+    """A shell reads the words that were run, also those that hold a whole command."""
+    demo, called = make_demo(), []
 
     class Recorded(demo.Steps):
         def call(self, command, statuses=(0,), folder=None):
@@ -154,3 +159,19 @@ def test_make_demo_prints_commands_that_can_be_copied(tmp_path, monkeypatch, cap
     words = subprocess.run(["sh", "-ec", script], capture_output=True, text=True, check=True).stdout
     assert words.split("\0")[:-1] == command[1:]
     assert any("{output}" in word and library in word for word in command)
+
+
+def test_make_demo_tells_builds_and_tries_apart_from_rpl(tmp_path, monkeypatch, capsys):
+    demo = make_demo()
+    clock = [0.0]
+    monkeypatch.setattr(demo.time, "monotonic", lambda: clock[0])
+    steps = demo.Steps(2, print, {})
+    clock[0] += 7  # CMake looks at what is here
+    for title, seconds, prepares in (("build", 20, True), ("profile", 5, False)):
+        with steps.step(title, prepares=prepares):
+            clock[0] += seconds
+    capsys.readouterr()
+    # 3 s of pip, and 11 s of a way that could not be gone.
+    demo._tell(tmp_path, steps, 3, 3 + 11 + clock[0])
+    told = capsys.readouterr().out.splitlines()[0]
+    assert told.startswith("46 s in all: 3 s for Python's packages, 38 s for ROCm's and builds, 5 s for rpl")

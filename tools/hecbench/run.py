@@ -14,9 +14,9 @@ A row of FILE (default results.tsv beside this script, which holds the project's
     no-check  it ran to its end, and neither says whether that is right
     unfit     by its text it can't be right on a wave of 64 lanes; unfit.tsv says why
     differs   it prints other results than its sibling, by numbers or by lines
-    wrong     its own words say that it failed, or it crashed
+    wrong     its own words say that it failed, or it ended with an error
     refused   it reached what the emulator does not offer; the last column has the emulator's line
-    limit     it did not end in --seconds
+    limit     it did not end in --seconds, or printed more than is read
     not-built the compiler's first error, or the library that is absent
     not-run   its `make run` needs what is not here: data that is not in the checkout, Python packages
 
@@ -40,10 +40,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from attrs import evolve
-from demo import compiler, fetched_runtime, link_words
+from demo import NotHereError, compiler, fetched_runtime, link_words
 
 from rpl_core.values import frozen
 from rpl_emu.demo.steps import RPL
+from rpl_emu.software_gpu import FOLDER_VARIABLE
 
 HERE = Path(__file__).resolve().parent
 #: The commit that arguments.tsv, words.tsv and results.tsv were made for.
@@ -64,7 +65,7 @@ _FAIL = re.compile(
 #: What follows says how many or how large. Of none or a small one the line is a pass; of an error's size
 #: alone it is no verdict.
 _COUNTED = re.compile(
-    r"\b(?P<what>fail|mis-?match|error)\w*(?:.{0,40}[:=]\s*|\D{0,40}?)(?P<number>\d[\d.]*(?:e[-+]?\d+)?)\b",
+    r"\b(?P<what>fail|mis-?match|error)\w*(?:.{0,40}?[:=]\s*|\D{0,40}?)(?P<number>\d+\.?\d*(?:e[-+]?\d+)?)\b",
     re.IGNORECASE,
 )
 #: In the words of a program that ended with an error: it had nothing to work on.
@@ -73,6 +74,10 @@ _NO_DATA = re.compile(
     re.IGNORECASE,
 )
 _SMALL = 1e-3
+#: A small number is the one that is allowed, or beside one that is none.
+_NO_SIZE = re.compile(r"toleran|threshold|\bnan\b", re.IGNORECASE)
+#: Characters that a program may print in one call.
+_MOST_PRINTED = 4 << 20
 #: Lines about times, rates, devices and memory, which differ from run to run and from CPU to GPU.
 _TIMES = re.compile(
     r"tim(e|ing)|seconds?\b|\bsecs?\b|\d\s*\(?([mun]?s|sec)\b|[GM]B/s|[GMT]i?B|FLOP|bandwidth|throughput|"
@@ -105,7 +110,7 @@ class Checkout:
         self.outputs = folder / "emulated"
         self.seconds = seconds
         clang = compiler()
-        runtime = fetched_runtime(clang, lambda line: print(line, file=sys.stderr))
+        runtime = fetched_runtime(clang)
         bitcode = next(runtime.glob("usr/lib/llvm-*/lib/clang/*/amdgcn/bitcode"))
         words = [clang, "--offload-arch=gfx942", "-mcode-object-version=5", f"--rocm-path={runtime / 'usr'}"]
         words += [f"--rocm-device-lib-path={bitcode}", "-isystem", str(runtime / "usr/include"), "-w"]
@@ -122,6 +127,9 @@ class Checkout:
             "HIPCC_OPENMP": str(openmp),
             "OMP_NUM_THREADS": "1",
         }
+        if emulator := os.environ.get(FOLDER_VARIABLE):
+            # Programs run in their own folders.
+            self.environment[FOLDER_VARIABLE] = str(Path(emulator).resolve())
         self.arguments = _table("arguments.tsv")
         self.words = _table("words.tsv")
 
@@ -150,12 +158,12 @@ class Checkout:
                 return Row(program, "limit", said, _line(errors, "limit"))
             if status and _NO_DATA.search(errors + printed):
                 return Row(program, "not-run", said, _line(errors + printed, _NO_DATA.pattern))
-            if status < 0 or status >= 128:
+            if status:
                 return Row(
                     program, "wrong", said, f"ended with {status}: {_line(errors + printed, 'rror|fault')}"
                 )
-            if status:
-                output += f"\nexit status {status} is a failure: {_line(errors + printed, 'rror')}\n"
+            if len(printed) > _MOST_PRINTED:
+                return Row(program, "limit", said, f"printed more than {_MOST_PRINTED} characters")
         self.outputs.mkdir(exist_ok=True)
         (self.outputs / f"{program}.txt").write_text(output)
         return self.judged(program, said, output, commands, alike=_TWO_ROUNDINGS in options)
@@ -270,7 +278,7 @@ class Checkout:
                 return 127, "", str(error)
             out.seek(0)
             err.seek(0)
-            return status, out.read(4 << 20), err.read(1 << 20)
+            return status, out.read(_MOST_PRINTED + 1), err.read(1 << 20)
 
 
 def _table(name: str) -> dict[str, str]:
@@ -302,12 +310,14 @@ def _short(line: str) -> str:
 
 def _verdict(line: str) -> str | None:
     """What a line says of its program: "pass", "wrong", nothing."""
+    counted = [(found["what"].lower(), float(found["number"])) for found in _COUNTED.finditer(line)]
+    if any(what != "error" and number > _SMALL for what, number in counted):
+        return "wrong"
     if re.search(r"\bPASS", line) and not re.search(r"\bFAIL", line):
         return "pass"
-    if counted := _COUNTED.search(line):
-        if abs(float(counted["number"].rstrip("."))) <= _SMALL:
-            return "pass"
-        return None if counted["what"].lower() == "error" else "wrong"
+    if counted:
+        known = all(number <= _SMALL for _, number in counted) and not _NO_SIZE.search(line)
+        return "pass" if known else None
     if _FAIL.search(line):
         return "wrong"
     return "pass" if _PASS.search(line) else None
@@ -322,10 +332,11 @@ def _difference(ours: list[str], theirs: list[str]) -> str | None:
     if len(ours) != len(theirs):
         return f"{len(ours)} lines, x86 {len(theirs)}"
     for one, other in zip(ours, theirs, strict=True):
-        if "".join(_NUMBER.sub("#", one).split()) != "".join(_NUMBER.sub("#", other).split()):
+        mine, its = (["".join(part.split()) for part in _NUMBER.split(line)] for line in (one, other))
+        if mine != its:
             return f"{one!r}, x86 {other!r}"
-        for mine, its in zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True):
-            if not math.isclose(float(mine), float(its), rel_tol=_CLOSE, abs_tol=1e-12):
+        for number, expected in zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True):
+            if not math.isclose(float(number), float(expected), rel_tol=_CLOSE, abs_tol=1e-12):
                 return f"{one!r}, x86 {other!r}"
     return None
 
@@ -358,8 +369,15 @@ def main() -> int:
     given = parser.parse_args()
     rows, unfit = _read(given.record), _table("unfit.tsv")
     with tempfile.TemporaryDirectory() as openmp:
-        checkout = Checkout(given.checkout.resolve(), Path(openmp), given.seconds)
-        for program in given.programs or checkout.names():
+        try:
+            checkout = Checkout(given.checkout.resolve(), Path(openmp), given.seconds)
+        except NotHereError as reason:
+            sys.exit(f"hecbench: {reason}")
+        names = checkout.names()
+        if not names or not set(given.programs) <= set(names):
+            absent = ", ".join(sorted(set(given.programs) - set(names))) or "program"
+            sys.exit(f"hecbench: there is no {absent} in {checkout.sources}")
+        for program in given.programs or names:
             if program not in rows or {program, rows[program].outcome} & set(given.again):
                 row = rows[program] = checkout.tried(program)
                 if row.outcome == "wrong" and program in unfit:

@@ -45,6 +45,7 @@ def map_tests(
 ) -> None:
     """Run the files that are not mapped yet; ``mutants`` by their number, None for one whose text is gone."""
     kept.mkdir(parents=True, exist_ok=True)
+    (kept / _MARKS).touch()  # no test may come by any
     complete = _rows(kept / _FILES)
     due = [file for file in files if [file, _digest(root / file)] not in complete]
     if not due:

@@ -18,6 +18,7 @@ editable.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -111,9 +112,6 @@ def _own_tests(path: str) -> str:
 # Trying them.
 
 
-# Trying them.
-
-
 @attrs.define
 class _Trial:
     row: dict[str, Any]
@@ -130,7 +128,7 @@ def _try_all(path: Path, options: argparse.Namespace) -> None:
     content = json.loads(path.read_text(encoding="utf-8"))
     key = "outcome" if options.step == "first" else "later"
     mutants = [now(_mutant(row)) for row in content["mutants"]]
-    kept = SCRATCH / f"seed-{content['seed']}"
+    kept = SCRATCH / _name_of(content)
     map_tests(mutants, _test_files(), ROOT, kept, options.workers)
     # Those that had no first run wait for it, whatever comes later.
     due = (None,) if options.step == "first" else (SURVIVED, UNTESTED, DOUBTFUL)
@@ -139,31 +137,43 @@ def _try_all(path: Path, options: argparse.Namespace) -> None:
     waiting = random.Random(content["seed"]).sample(waiting, len(waiting))[: options.limit]
     trial.imported_before_forks()
     running: dict[int, _Trial] = {}
-    while waiting or running:
-        while waiting and len(running) < options.workers:
-            number = waiting.pop(0)
-            row, mutant = content["mutants"][number], mutants[number]
-            if mutant is None:
-                row[key] = "gone"
-                continue
-            tests = covering_tests(number, mutant.path, _own_tests(mutant.path), ROOT, kept)
-            row["covering"], row["budget_s"] = len(tests), options.budget
-            log = kept / f"{number}.log"
-            met = [*tests[:MOST_TESTS], *DECLARATIONS]
-            child = trial.start(ROOT / mutant.path, mutated(mutant), met, options.budget, log)
-            running[child] = _Trial(row, log, time.monotonic())
-        if running:
-            _one_ended(running, key)
-            _save(path, content)
-            print(f"{len(waiting) + len(running)} to go; {dict(_outcomes(content, key))}", flush=True)
+    try:
+        while waiting or running:
+            while waiting and len(running) < options.workers:
+                number = waiting.pop(0)
+                row, mutant = content["mutants"][number], mutants[number]
+                if mutant is None:
+                    row[key] = "gone"
+                    continue
+                tests = covering_tests(number, mutant.path, _own_tests(mutant.path), ROOT, kept)
+                row["covering"], row["budget_s"] = len(tests), options.budget
+                log = kept / f"{number}.log"
+                met = [*tests[:MOST_TESTS], *DECLARATIONS]
+                child = trial.start(ROOT / mutant.path, mutated(mutant), met, options.budget, log)
+                running[child] = _Trial(row, log, time.monotonic())
+            if running:
+                _one_ended(running, key)
+                _save(path, content)
+                print(f"{len(waiting) + len(running)} to go; {dict(_outcomes(content, key))}", flush=True)
+    finally:
+        for child in running:
+            trial.end(child)
     _doubt(content, key, options.budget, passing_tests(kept))
     _save(path, content)
 
 
+def _name_of(content: dict[str, Any]) -> str:
+    """Of what is kept of a draw. The same seed draws others of another commit, or by another count."""
+    drawn = json.dumps([[row["path"], row["line"], row["after"]] for row in content["mutants"]])
+    return f"seed-{content['seed']}-{hashlib.sha256(drawn.encode()).hexdigest()[:12]}"
+
+
 def _one_ended(running: dict[int, _Trial], key: str) -> None:
-    child, status = os.wait()
-    done = running.pop(child)
-    code = os.waitstatus_to_exitcode(status)
+    import trial
+
+    ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+    assert ended is not None
+    code, done = trial.status_of(ended.si_pid), running.pop(ended.si_pid)
     text = done.log.read_text(encoding="utf-8", errors="replace")
     failed = re.search(r"^failed: (.+)$", text, re.MULTILINE)
     counted = re.search(r"^tests: (\d+)$", text, re.MULTILINE)
@@ -183,7 +193,7 @@ def _doubt(content: dict[str, Any], key: str, budget_s: float, passed: set[str])
     failing: set[str] = set()
     for test in sorted({row["caught_by"] for row in rows if not row.get("sure")} - passed):
         child = trial.start(ROOT, None, [test], budget_s, SCRATCH / "unchanged.log")
-        if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
+        if trial.status_of(child) != 0:
             failing.add(test)
     for row in rows:
         row["sure"] = row["caught_by"] not in failing

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +23,7 @@ from children.sitecustomize import load_instead
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["imported_before_forks", "spent_s", "start"]
+__all__ = ["end", "imported_before_forks", "spent_s", "start", "status_of"]
 
 #: Memory of one trial: a change can make arrays grow.
 _MOST_BYTES = 8 * 2**30
@@ -52,6 +54,7 @@ def start(path: Path, source: str | None, tests: Sequence[str], budget_s: float,
     """
     child = os.fork()
     if child:
+        os.setpgid(child, child)  # here too: `end` may come before the child has done it
         return child
     code = 3
     try:
@@ -72,6 +75,21 @@ def start(path: Path, source: str | None, tests: Sequence[str], budget_s: float,
         traceback.print_exc()
     finally:
         os._exit(code)
+
+
+def status_of(child: int) -> int:
+    """Waits for its end, or to be interrupted. Nothing that its tests started is left then."""
+    try:
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    finally:
+        end(child)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def end(child: int) -> None:
+    """A trial has a process group of its own, which a terminal's Ctrl-C does not reach."""
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
 
 
 def _run(tests: Sequence[str], budget_s: float) -> int:

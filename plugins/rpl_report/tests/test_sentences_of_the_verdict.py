@@ -498,15 +498,20 @@ def test_the_model_of_the_collector_is_named_first() -> None:
     others = (
         _Some(code="collect.counters_not_emulated", severity="warning", fact="it has no X"),
         _Some(code="dispatch.flattened_geometry", severity="info", fact="sizes are flat"),
+        _Some(code="collect.log_incomplete", severity="info", fact="the log of the pass is incomplete"),
     )
+    long = _Some(code="collect.emulated", severity="info", fact="\x1b[2J" + "so much\n" * 500)
     for origin, found, expected in (
-        ("modelled", (*others, of_model), "Modelled: kernels ran in a model: counts only."),
+        ("modelled", (*others, of_model, of_model), "Modelled: kernels ran in a model: counts only."),
         ("modelled", others, "Modelled: computed by an emulator or a formula, not measured on hardware."),
         ("synthetic", (of_model,), "Synthetic: written by a test or a demonstration, no measurement."),
         ("measured", (of_model,), ""),
     ):
         profile: Any = _Some(provenance=_Some(origin=origin), diagnostics=found)
         assert verdict._caution(profile) == expected
+    told = verdict._caution(_Some(provenance=_Some(origin="modelled"), diagnostics=(long,)))
+    assert len(told) < 400
+    assert told.isprintable()
     unknown: Any = _Some(diagnostics=())
     assert verdict._caution(unknown) == ""
 

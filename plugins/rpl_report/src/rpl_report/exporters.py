@@ -105,8 +105,6 @@ class SarifRenderer(Renderer):
     suffix = ".sarif"
 
     def render(self, request: RenderRequest) -> str:
-        from rpl_core import __version__
-
         documents = report_documents(request.documents)
         names = documents.shown_names(request.options[NAMES])
         asked = SectionRequest(MappingProxyType(request.documents), short_names=names)

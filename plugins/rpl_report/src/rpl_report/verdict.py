@@ -60,6 +60,8 @@ _ORIGINS = {
     "synthetic": "Synthetic: written by a test or a demonstration, no measurement.",
     "modelled": "Modelled: computed by an emulator or a formula, not measured on hardware.",
 }
+#: By this code a collector says what the model knows that its figures are from.
+_OF_MODEL = "collect.emulated"
 _UNTIMED_STEP = "Record a kernel trace: without one no kernel is timed and no gain is known."
 _UNTIMED_COMMAND = "rpl profile -- COMMAND"
 _LONE_STEP = "Record the other ranks, too: a collective waits for the last of them, and one rank can't tell."
@@ -111,11 +113,9 @@ def verdict_of(documents: ReportDocuments, called: Naming, claims: Iterable[Clai
 def _caution(profile: ProfileDocument) -> str:
     """What the collector says its model knows stands where the figures are read first."""
     origin = profile.provenance.origin if profile.provenance else None
-    if origin == "modelled":
-        noticed = profile.diagnostics
-        told = [d.fact for d in noticed if d.severity == "info" and d.code.startswith("collect.")]
-        if told:
-            return f"Modelled: {'; '.join(told)}."
+    told = next((noticed.fact for noticed in profile.diagnostics if noticed.code == _OF_MODEL), None)
+    if origin == "modelled" and told:
+        return f"Modelled: {readable(told, 300)}."
     return _ORIGINS.get(origin or "", "")
 
 

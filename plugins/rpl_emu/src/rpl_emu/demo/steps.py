@@ -50,7 +50,7 @@ class Steps:
     def __init__(self, count: int, say: Callable[[str], None], environment: Mapping[str, str]) -> None:
         self._count, self._number = count, 0
         self.say, self.environment = say, dict(environment)
-        self.preparing_s, self._begin = 0.0, time.monotonic()
+        self.own_s, self._begin = 0.0, time.monotonic()
 
     @property
     def all_s(self) -> float:
@@ -64,8 +64,8 @@ class Steps:
         begin = time.monotonic()
         yield
         took = time.monotonic() - begin
-        if prepares:
-            self.preparing_s += took
+        if not prepares:
+            self.own_s += took
         self.say(f"      {took:.1f} s\n")
 
     def rpl(self, *words: str | Path, statuses: tuple[int, ...] = (0,), folder: Path | None = None) -> str:
