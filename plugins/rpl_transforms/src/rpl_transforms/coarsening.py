@@ -19,7 +19,7 @@ from rpl_optimize.interfaces.transformation import (
     KernelSource,
 )
 from rpl_transforms.evidence import KernelFacts, coarsening_evidence, vector_load_evidence
-from rpl_transforms.promises import KernelTransformation
+from rpl_transforms.promises import UNREAD, KernelTransformation, refused
 from rpl_transforms.source_file import KernelNode, SourceFile
 from rpl_transforms.syntax import one_line
 from rpl_transforms.vector_loads import names_free
@@ -32,7 +32,6 @@ _WIDE_BYTES = 16
 #: How many blocks' work one block does (chosen; the candidates of one kernel are alternatives).
 _BLOCKS = (2, 4)
 _INDICES = frozenset(("blockIdx", "blockDim", "threadIdx", "gridDim", "x"))
-_UNREAD = "no compiler has read the source, so nothing is proven"
 
 
 class WideElements(KernelTransformation):
@@ -49,9 +48,9 @@ class WideElements(KernelTransformation):
         self, file: SourceFile, kernel: KernelNode, source: KernelSource
     ) -> Iterator[EditCandidate]:
         _ = file
-        work = _UNREAD if source.reading is None else source.reading.element_work(kernel.name)
+        work = UNREAD if source.reading is None else source.reading.element_work(kernel.name)
         if isinstance(work, str):
-            yield _refused(kernel, "own-element", work, f"do neighbouring elements in {kernel.name}")
+            yield refused(kernel, "own-element", work, f"do neighbouring elements in {kernel.name}")
             return
         most = max(store.element_bytes for store in work.stores)
         count = _WIDE_BYTES // most
@@ -79,9 +78,9 @@ class Coarsening(KernelTransformation):
         self, file: SourceFile, kernel: KernelNode, source: KernelSource
     ) -> Iterator[EditCandidate]:
         _ = file
-        work = _UNREAD if source.reading is None else source.reading.block_work(kernel.name)
+        work = UNREAD if source.reading is None else source.reading.block_work(kernel.name)
         if isinstance(work, str):
-            yield _refused(kernel, "own-block", work, f"do several blocks' work in {kernel.name}")
+            yield refused(kernel, "own-block", work, f"do several blocks' work in {kernel.name}")
             return
         proven = GuardVerdict("own-block", True, "a block's work follows from its index, and nothing is kept")
         for count in _BLOCKS:
@@ -93,12 +92,6 @@ class Coarsening(KernelTransformation):
 
     def evidence_of(self, facts: KernelFacts) -> Evidence:
         return coarsening_evidence(facts)
-
-
-def _refused(kernel: KernelNode, guard: str, reason: str, summary: str) -> EditCandidate:
-    return EditCandidate(
-        kernel.name, kernel.name, kernel.line, summary, (), (GuardVerdict(guard, False, reason),)
-    )
 
 
 def _candidate(

@@ -16,7 +16,7 @@ from rpl_optimize.interfaces.transformation import (
     KernelSource,
 )
 from rpl_transforms.evidence import KernelFacts, padding_evidence
-from rpl_transforms.promises import KernelTransformation, largest_block
+from rpl_transforms.promises import UNREAD, KernelTransformation, largest_block
 from rpl_transforms.source_file import KernelNode, SourceFile
 from rpl_transforms.syntax import line_of, text_of, walk
 
@@ -96,7 +96,7 @@ def _used_by_element(
     reading: SourceReading | None, tile: Tile, block: tuple[int, ...] | None
 ) -> GuardVerdict:
     if reading is None:
-        return GuardVerdict("used-by-element", False, "no compiler has read the source, so nothing is proven")
+        return GuardVerdict("used-by-element", False, UNREAD)
     return reading.used_by_element(tile.begin, block)
 
 

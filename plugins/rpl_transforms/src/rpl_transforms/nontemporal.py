@@ -14,7 +14,7 @@ from rpl_optimize.interfaces.transformation import (
     KernelSource,
 )
 from rpl_transforms.evidence import KernelFacts, streaming_evidence
-from rpl_transforms.promises import HEADERS, KernelTransformation
+from rpl_transforms.promises import HEADERS, UNREAD, KernelTransformation, refused
 from rpl_transforms.source_file import KernelNode, SourceFile
 from rpl_transforms.vector_loads import names_free
 
@@ -35,12 +35,9 @@ class NontemporalStores(KernelTransformation):
         self, file: SourceFile, kernel: KernelNode, source: KernelSource
     ) -> Iterator[EditCandidate]:
         _ = file
-        unread = "no compiler has read the source, so nothing is proven"
-        stores = unread if source.reading is None else source.reading.streamed_stores(kernel.name)
+        stores = UNREAD if source.reading is None else source.reading.streamed_stores(kernel.name)
         if isinstance(stores, str):
-            refusal = (GuardVerdict("only-stored", False, stores),)
-            summary = f"store past the caches in {kernel.name}"
-            yield EditCandidate(kernel.name, kernel.name, kernel.line, summary, (), refusal)
+            yield refused(kernel, "only-stored", stores, f"store past the caches in {kernel.name}")
             return
         guards = (
             GuardVerdict("only-stored", True, "the kernel does nothing else with what it stores to"),

@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 
 #: Files that others include. What is proven of every instance of a template is not proven of theirs.
 HEADERS = (".h", ".hh", ".hpp", ".hxx", ".cuh")
+UNREAD = "no compiler has read the source, so nothing is proven"
+
+
+def refused(kernel: KernelNode, guard: str, reason: str, summary: str) -> EditCandidate:
+    """The one candidate of a kernel of which the proof failed."""
+    return EditCandidate(
+        kernel.name, kernel.name, kernel.line, summary, (), (GuardVerdict(guard, False, reason),)
+    )
 
 
 class KernelTransformation(Transformation):

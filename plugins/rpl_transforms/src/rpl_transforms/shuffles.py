@@ -19,14 +19,13 @@ from rpl_optimize.interfaces.transformation import (
     KernelSource,
 )
 from rpl_transforms.evidence import KernelFacts, shuffle_evidence
-from rpl_transforms.promises import KernelTransformation
+from rpl_transforms.promises import UNREAD, KernelTransformation, refused
 from rpl_transforms.source_file import KernelNode, SourceFile
 from rpl_transforms.vector_loads import names_free
 
 #: A word of the new text that headers may define as a macro, since the proof found out what it is here.
 _PROVEN = "blockDim"
 _DIMENSIONS = frozenset(("x", "y", "z"))
-_UNREAD = "no compiler has read the source, so nothing is proven"
 
 
 class ShuffledReductions(KernelTransformation):
@@ -39,11 +38,9 @@ class ShuffledReductions(KernelTransformation):
         self, file: SourceFile, kernel: KernelNode, source: KernelSource
     ) -> Iterator[EditCandidate]:
         _ = file
-        found = _UNREAD if source.reading is None else source.reading.tree_reductions(kernel.name)
+        found = UNREAD if source.reading is None else source.reading.tree_reductions(kernel.name)
         if isinstance(found, str):
-            refusal = (GuardVerdict("tree-reduction", False, found),)
-            summary = f"reduce from lane to lane in {kernel.name}"
-            yield EditCandidate(kernel.name, kernel.name, kernel.line, summary, (), refusal)
+            yield refused(kernel, "tree-reduction", found, f"reduce from lane to lane in {kernel.name}")
             return
         for reduction in found:
             yield _candidate(kernel, reduction, source)

@@ -17,7 +17,7 @@ from rpl_optimize.interfaces.transformation import (
     KernelSource,
 )
 from rpl_transforms.evidence import KernelFacts, vector_load_evidence
-from rpl_transforms.promises import KernelTransformation
+from rpl_transforms.promises import UNREAD, KernelTransformation
 from rpl_transforms.source_file import KernelNode, SourceFile
 from rpl_transforms.syntax import line_of, text_of, walk
 
@@ -149,8 +149,7 @@ def _candidate(
 
 def _proven(reading: SourceReading | None, group: tuple[Load, ...]) -> GuardVerdict:
     if reading is None:
-        what = "no compiler has read the source, so nothing is proven"
-        return GuardVerdict("neighbouring-loads", False, what)
+        return GuardVerdict("neighbouring-loads", False, UNREAD)
     return reading.neighbouring_loads([(load.value.start_byte, load.value.end_byte) for load in group])
 
 

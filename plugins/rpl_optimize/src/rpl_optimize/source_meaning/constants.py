@@ -37,6 +37,7 @@ from rpl_optimize.source_meaning.functions import (
     FUNCTIONS,
     canonical,
     children,
+    is_kernel,
     type_name,
 )
 from rpl_optimize.source_meaning.launches import called_name, launches_of
@@ -432,7 +433,7 @@ class _Comparison:
             name = str(one.get("name"))
             if all("." in name for name in self.values):
                 self._require_bounds_only(one)
-            if not _is_kernel(one) or not differing & _reached(name, called):
+            if not is_kernel(one) or not differing & _reached(name, called):
                 continue
             if name == self.kernel:
                 self._in_kernel = True
@@ -609,13 +610,9 @@ def _attributes(function: Node) -> set[str]:
     return {child.get("kind", "") for child in children(function)}
 
 
-def _is_kernel(function: Node) -> bool:
-    return "CUDAGlobalAttr" in _attributes(function)
-
-
 def _is_device(function: Node) -> bool:
     kinds = _attributes(function)
-    return "CUDAGlobalAttr" in kinds or ("CUDADeviceAttr" in kinds and "CUDAHostAttr" not in kinds)
+    return is_kernel(function) or ("CUDADeviceAttr" in kinds and "CUDAHostAttr" not in kinds)
 
 
 def _reached(name: str, called: Mapping[str, set[str]]) -> set[str]:

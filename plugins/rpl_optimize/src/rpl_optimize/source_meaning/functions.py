@@ -328,6 +328,10 @@ def children(node: Node) -> list[Node]:
     return [child for child in node.get("inner", ()) if isinstance(child, dict)]
 
 
+def is_kernel(function: Node) -> bool:
+    return any(child.get("kind") == "CUDAGlobalAttr" for child in children(function))
+
+
 def body_of(function: Node) -> Node | None:
     """The block of a function that is defined here."""
     return next((child for child in children(function) if child.get("kind") == "CompoundStmt"), None)

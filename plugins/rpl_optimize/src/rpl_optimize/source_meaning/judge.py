@@ -67,7 +67,7 @@ from rpl_optimize.source_meaning.front_end import (
     preprocess,
     shown_line,
 )
-from rpl_optimize.source_meaning.functions import FUNCTIONS, canonical, digest, events_of
+from rpl_optimize.source_meaning.functions import FUNCTIONS, canonical, digest, events_of, is_kernel
 from rpl_optimize.source_meaning.reading import element_uses
 from rpl_optimize.source_meaning.reductions import exchanges_in, tree_reductions, without_loop
 from rpl_optimize.source_meaning.streams import with_assignments
@@ -229,7 +229,7 @@ class Compared:
         if self.declared and hints(after) - hints(before) != expected:
             found = hints(after) - hints(before)
             yield Difference("declared", f"the compiler sees {found} new hints, {expected} are declared")
-        if not self.declared and not _is_kernel(before):
+        if not self.declared and not is_kernel(before):
             yield Difference("declaration", "only a declared change may touch a function that is no kernel")
         if self.same_words:
             return
@@ -304,10 +304,6 @@ def _cooperation(before: tuple[Step, ...], after: tuple[Step, ...]) -> Iterator[
 def _is_pattern(node: Node) -> bool:
     """A template's own text has no linker's name."""
     return not node.get("mangledName")
-
-
-def _is_kernel(node: Node) -> bool:
-    return any(child.get("kind") == "CUDAGlobalAttr" for child in node.get("inner", ()))
 
 
 def _by_key(nodes: list[Node]) -> dict[str, Node]:

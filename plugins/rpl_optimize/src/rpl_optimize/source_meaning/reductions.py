@@ -27,7 +27,7 @@ import attrs
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.source_reading import TreeReduction
 from rpl_optimize.source_meaning.front_end import shown_line
-from rpl_optimize.source_meaning.functions import FUNCTIONS, body_of, children, type_name
+from rpl_optimize.source_meaning.functions import FUNCTIONS, body_of, children, is_kernel, type_name
 from rpl_optimize.source_meaning.operations import (
     CALLS,
     WHOLE_NUMBERS,
@@ -41,7 +41,7 @@ from rpl_optimize.source_meaning.operations import (
 )
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Unit
-from rpl_optimize.source_meaning.value_ranges import below, offset_of, type_range
+from rpl_optimize.source_meaning.value_ranges import below, ends_of, offset_of, type_range
 
 __all__ = ["exchanges_in", "tree_reductions", "without_loop"]
 
@@ -81,7 +81,7 @@ def tree_reductions(
     """``unit`` is the whole device pass, ``words`` what it is compiled with."""
     functions = [one.node for one in unit.own if one.kind in FUNCTIONS and not one.inside]
     named = [node for node in functions if node.get("name") == kernel and node.get("mangledName")]
-    instances = [node for node in named if body_of(node) is not None and _is_kernel(node)]
+    instances = [node for node in named if body_of(node) is not None and is_kernel(node)]
     if not instances:
         return "the compiler sees no such kernel that is compiled"
     if _TAKEN.search(text):
@@ -120,10 +120,6 @@ def exchanges_in(node: Node) -> Iterator[str]:
         reference = one.get("referencedDecl", {})
         if one.get("kind") == "DeclRefExpr" and reference.get("name") == _EXCHANGE:
             yield str(reference.get("id"))
-
-
-def _is_kernel(node: Node) -> bool:
-    return any(child.get("kind") == "CUDAGlobalAttr" for child in children(node))
 
 
 @frozen(eq=False)
@@ -264,7 +260,7 @@ class _Kernel:
 
     def _uniform(self, node: Node, seen: frozenset[str]) -> bool:
         """Whether an expression is the same number for all work-items of a block."""
-        begin, end = _ends(node)
+        begin, end = ends_of(node)
         if 0 <= begin < end and _UNIFORM.fullmatch(self.text[begin:end]):
             return True
         kind, parts = node.get("kind"), children(node)
@@ -300,7 +296,7 @@ class _Kernel:
     def _is_item(self, node: Node) -> bool:
         """Whether an expression is ``threadIdx.x``, or a variable that holds it and never changes."""
         found = bare(node)
-        begin, end = _ends(found)
+        begin, end = ends_of(found)
         if 0 <= begin < end and _ITEM.fullmatch(self.text[begin:end]):
             return True
         identity = str(found.get("referencedDecl", {}).get("id"))
@@ -431,7 +427,7 @@ class _Kernel:
 
     def _written(self, node: Node) -> tuple[int, int]:
         """Where it stands, if no macro but that of an index makes an end of it."""
-        begin, end = _ends(node)
+        begin, end = ends_of(node)
         word = self.text[begin:end] if 0 <= begin < end else b""
         macro = any(offset_of(node, which)[2] for which in ("begin", "end"))
         if not word or (macro and not _ITEM.fullmatch(word)):
@@ -491,11 +487,6 @@ def _positive(condition: Node, identity: str) -> bool:
 
 def _names(node: Node, variable: Node) -> bool:
     return bool(bare(node).get("referencedDecl", {}).get("id") == variable["id"])
-
-
-def _ends(node: Node) -> tuple[int, int]:
-    begin, (last, length, _) = offset_of(node)[0], offset_of(node, "end")
-    return begin, last + length
 
 
 def _ends_of_name(variable: Node) -> tuple[int, int]:

@@ -58,6 +58,12 @@ def offset_of(node: Node, end: str = "begin") -> tuple[int, int, bool]:
     return place.get("offset", -1), place.get("tokLen", 0), macro
 
 
+def ends_of(node: Node) -> tuple[int, int]:
+    """Bytes of a node; empty where a macro made one end of it alone."""
+    begin, (last, length, _) = offset_of(node)[0], offset_of(node, "end")
+    return begin, last + length
+
+
 def type_range(node: Node) -> Range:
     words = set(re.findall(r"\w+", type_name(node))) - {"const"}
     unsigned = bool(words & {"unsigned", "bool"})
@@ -121,7 +127,7 @@ class ValueRanges:
 
     def _work_item(self, node: Node) -> Range | None:
         """``threadIdx.x``, however the headers say it, where nothing of the file has that name."""
-        begin, end = offset_of(node)[0], sum(offset_of(node, "end")[:2])
+        begin, end = ends_of(node)
         word = _WORK_ITEM.fullmatch(self.text[begin:end]) if 0 <= begin < end else None
         if word is None or re.search(rb"#\s*define\s+threadIdx\b", self.text):
             return None

@@ -20,7 +20,7 @@ from rpl_optimize.interfaces.source_reading import BlockWork, ElementStore, Elem
 from rpl_optimize.source_meaning.functions import FUNCTIONS, body_of, children, type_name
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Unit
-from rpl_optimize.source_meaning.value_ranges import Parents, below, offset_of, plain
+from rpl_optimize.source_meaning.value_ranges import Parents, below, ends_of, offset_of, plain
 from rpl_optimize.source_meaning.words import words_in
 
 __all__ = ["block_work", "element_work"]
@@ -107,7 +107,7 @@ class _Kernel:
     def of(cls, called: _Calls, text: bytes, function: Node) -> _Kernel:
         body = body_of(function)
         assert body is not None
-        begin, end = _ends(body)
+        begin, end = ends_of(body)
         if text[begin : begin + 1] != b"{" or text[end - 1 : end] != b"}":
             raise _RefusedError("its body is made by a macro")
         if re.search(rb"#\s*define\s+(?:%s)\b" % _COORDINATES.encode(), text):
@@ -162,7 +162,7 @@ class _Kernel:
 
     def _is_coordinate(self, node: Node) -> bool:
         """``blockIdx.x`` and the like, as the text says it; or a part of it."""
-        begin, end = _ends(node)
+        begin, end = ends_of(node)
         return 0 <= begin < end and _COORDINATE.fullmatch(self.text[begin:end]) is not None
 
     def coordinates(self, begin: int, end: int) -> Iterator[tuple[int, int, str]]:
@@ -181,12 +181,6 @@ class _Kernel:
 
     def _line(self, node: Node) -> int:
         return self.text.count(b"\n", 0, max(0, offset_of(node)[0])) + 1
-
-
-def _ends(node: Node) -> tuple[int, int]:
-    """Bytes of a node; empty where a macro made one end of it alone."""
-    begin, (last, length, _) = offset_of(node)[0], offset_of(node, "end")
-    return begin, last + length
 
 
 def _is_kept(variable: Node, *, of_file: bool = False) -> bool:
@@ -263,7 +257,7 @@ class _Calls:
 
 
 def _block_work(kernel: _Kernel) -> BlockWork:
-    begin, end = _ends(kernel.body)
+    begin, end = ends_of(kernel.body)
     if any(what == "gridDim.x" for _, _, what in kernel.coordinates(begin, end)):
         raise _RefusedError("it knows the size of the grid: its blocks do the work of several already")
     blocks = [(a, b) for a, b, what in kernel.coordinates(begin, end) if what == "blockIdx.x"]
@@ -301,14 +295,14 @@ _IN_BOUND = frozenset(
 
 
 def _element_work(kernel: _Kernel) -> ElementWork:
-    body = _ends(kernel.body)
+    body = ends_of(kernel.body)
     statements = children(kernel.body)
     if b"#" in kernel.text[body[0] : body[1]]:
         raise _RefusedError("a directive stands in its body")
     if kernel.changed():
         raise _RefusedError(f"the parameter {kernel.changed()[0]} may change")
     index = _index(kernel, statements[0] if statements else {})
-    begin, end = _ends(index)
+    begin, end = ends_of(index)
     if any(a < begin or b > end for a, b, _ in kernel.coordinates(*body)):
         raise _RefusedError("it asks for more than the index of its work-item")
     condition, holds, rest = _guarded(index, statements[1:])
@@ -333,7 +327,9 @@ def _element_work(kernel: _Kernel) -> ElementWork:
         if node.get("referencedDecl", {}).get("id") == index["id"] and _within(parents, rest)
     )
     made = tuple(
-        ElementStore(str(kernel.parameters[one].get("name")), Span(*_ends(target)), Span(*_ends(value)), size)
+        ElementStore(
+            str(kernel.parameters[one].get("name")), Span(*ends_of(target)), Span(*ends_of(value)), size
+        )
         for one, size, target, value in stores
     )
     spans = [Span(*body), *(Span(*_written(kernel, one)) for one in declared)]
@@ -342,7 +338,7 @@ def _element_work(kernel: _Kernel) -> ElementWork:
         index=str(index.get("name")),
         index_type=type_name(index).removeprefix("const "),
         only_subscripts=direct,
-        condition=None if condition is None else Span(*_ends(condition)),
+        condition=None if condition is None else Span(*ends_of(condition)),
         condition_holds=holds,
         declarations=tuple(spans[1:]),
         stores=made,
@@ -360,7 +356,7 @@ def _index(kernel: _Kernel, statement: Node) -> Node:
         or not _INDEX.fullmatch(type_name(variable).removeprefix("const "))
     ):
         raise _RefusedError("it does not begin with the index of its work-item")
-    begin, end = _ends(value)
+    begin, end = ends_of(value)
     found = list(kernel.coordinates(begin, end))
     said = kernel.text[begin:end]
     for a, b, what in reversed(found):
@@ -389,7 +385,7 @@ def _guarded(index: Node, statements: Sequence[Node]) -> tuple[Node | None, bool
         raise _RefusedError("it does more than what its condition guards")
     if not _bounds(index, condition, _ABOVE if leaves else _BELOW):
         raise _RefusedError("its condition is more than a bound of the index")
-    begin, end = _ends(condition)
+    begin, end = ends_of(condition)
     if offset_of(condition)[2] or not 0 <= begin < end:
         raise _RefusedError("its condition is made by a macro")
     return condition, not leaves, list(statements[1:]) if leaves else work
@@ -431,7 +427,7 @@ def _store(kernel: _Kernel, index: Node, node: Node) -> tuple[str, int, Node, No
     if size is None or not _POINTER.fullmatch(type_name(parameter)):
         raise _RefusedError(f"{parameter.get('name')} does not point to numbers of 4 or 8 bytes")
     for part in (target, value):
-        (a, b), macros = _ends(part), [offset_of(part, end)[2] for end in ("begin", "end")]
+        (a, b), macros = ends_of(part), [offset_of(part, end)[2] for end in ("begin", "end")]
         if any(macros) or not 0 <= a < b:
             raise _RefusedError("a store is made by a macro")
     return parameter["id"], size, target, value
@@ -459,7 +455,7 @@ def _changes(node: Node) -> bool:
 
 
 def _written(kernel: _Kernel, statement: Node) -> tuple[int, int]:
-    begin, end = _ends(statement)
+    begin, end = ends_of(statement)
     if not 0 <= begin < end or kernel.text[end - 1 : end] != b";":
         raise _RefusedError("a declaration is made by a macro")
     return begin, end
