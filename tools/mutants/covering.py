@@ -246,6 +246,12 @@ def _file(test: str) -> str:
 # In the processes that map: pytest finds these as a plugin.
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    # Asked of pytest: a test of these tools runs in a worker's environment without being one.
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Spent())  # those that start the workers hear of all
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     kept = Path(os.environ["RPL_MAPPED"])
     known = {(test, digest) for test, digest, *_ in _rows(kept / _TESTS)}
@@ -253,19 +259,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if (item.nodeid, digests[_file(item.nodeid)]) not in known]
 
 
-_SPENT: dict[str, tuple[float, bool]] = {}
+class _Spent:
+    def __init__(self) -> None:
+        self._so_far: dict[str, tuple[float, bool]] = {}
 
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        return  # those that start the workers hear of all
-    seconds, passed = _SPENT.pop(report.nodeid, (0.0, True))
-    seconds, passed = seconds + report.duration, passed and not report.failed
-    if report.when != "teardown":
-        _SPENT[report.nodeid] = (seconds, passed)
-        return
-    digest = _digest(Path(_file(report.nodeid)))
-    _append(Path(os.environ["RPL_MAPPED"]) / _TESTS, [report.nodeid, digest, round(seconds, 3), passed])
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        seconds, passed = self._so_far.pop(report.nodeid, (0.0, True))
+        seconds, passed = seconds + report.duration, passed and not report.failed
+        if report.when != "teardown":
+            self._so_far[report.nodeid] = (seconds, passed)
+            return
+        digest = _digest(Path(_file(report.nodeid)))
+        _append(Path(os.environ["RPL_MAPPED"]) / _TESTS, [report.nodeid, digest, round(seconds, 3), passed])
 
 
 if __name__ == "__main__":
