@@ -32,9 +32,13 @@ from rpl_core.model.device import Architecture
 from rpl_core.values import frozen
 from rpl_gfx942.plugin import rpl_device_models
 from rpl_optimize.contracts import GuardPart
-from rpl_optimize.interfaces.declared_change import ShuffledReduction
 from rpl_optimize.interfaces.proposer import InstalledTransformation
-from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict, KernelSource
+from rpl_optimize.interfaces.transformation import (
+    EditCandidate,
+    GuardVerdict,
+    KernelSource,
+    ShuffledReduction,
+)
 from rpl_optimize.loop.binary_stage import LaunchLimit, guard_binary
 from rpl_optimize.source_meaning.front_end import FrontEnd
 from rpl_optimize.source_meaning.judge import MeaningJudge

@@ -8,7 +8,7 @@ from pathlib import Path
 PLUGINS = Path(__file__).parents[2] / "plugins"
 #: Distributions that handle candidates.
 HANDLERS = ("rpl_optimize", "rpl_llm_unroll", "rpl_transforms")
-RUNNER = "rpl_optimize/src/rpl_optimize/isolation"
+RUNNER = "rpl_optimize/src/rpl_optimize/running"
 STARTERS = {"subprocess", "multiprocessing", "pty", "run_command", "_posixsubprocess"}
 _OF_OS = ("exec", "spawn", "posix_spawn", "system", "popen", "fork", "startfile")
 
@@ -39,10 +39,9 @@ def _of_os(names: list[str]) -> bool:
 def test_nothing_beside_the_sandboxed_runner_starts_a_process():
     files = [path for name in HANDLERS for path in (PLUGINS / name / "src").rglob("*.py")]
     found = {path.relative_to(PLUGINS).as_posix() for path in files if _starts(path)}
-    runner = {f"{RUNNER}/{name}.py" for name in ("confined", "sandbox")}
     # Inside or around it: what lets a command see a built file at another's place, and whether that works.
-    running = {f"rpl_optimize/src/rpl_optimize/running/{n}.py" for n in ("program_word", "mount_and_run")}
-    assert found == runner | running
+    around = ("program_word", "mount_and_run")
+    assert found == {f"{RUNNER}/{name}.py" for name in ("confined", "sandbox", *around)}
 
 
 def test_compilers_are_named_in_one_place():

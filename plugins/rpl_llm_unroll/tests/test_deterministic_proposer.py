@@ -9,9 +9,8 @@ import pytest
 
 from rpl_core.model.device import Architecture
 from rpl_llm_unroll.proposers import DeterministicProposer
-from rpl_optimize.interfaces.declared_change import LoopHints
 from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest
-from rpl_optimize.interfaces.transformation import GuardVerdict, KernelSource, Screening
+from rpl_optimize.interfaces.transformation import GuardVerdict, KernelSource, LoopHints, Screening
 from rpl_optimize.transform import apply_edits
 from rpl_transforms.resource_screen import ResourceScreen, ScreenOfSource
 from rpl_transforms.unroll import Unroll, kernel_evidence

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_optimize.interfaces.declared_change import LoopHints
-from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict, KernelSource
+from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict, KernelSource, LoopHints
 from rpl_optimize.transform import apply_edits
 from rpl_transforms.loops import Policy
 from rpl_transforms.unroll import Unroll

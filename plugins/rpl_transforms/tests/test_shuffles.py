@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 import rpl_testkit
-from rpl_optimize.interfaces.declared_change import LoopHints, ShuffledReduction
-from rpl_optimize.interfaces.transformation import KernelSource
+from rpl_optimize.interfaces.transformation import KernelSource, LoopHints, ShuffledReduction
 from rpl_optimize.source_meaning.front_end import FrontEnd
 from rpl_optimize.source_meaning.judge import MeaningJudge
 from rpl_optimize.source_meaning.reading import CompilerReading

@@ -11,9 +11,8 @@ import pytest
 
 import rpl_testkit
 from rpl_analysis.interfaces import Rule
-from rpl_optimize.interfaces.declared_change import ResizedArray
 from rpl_optimize.interfaces.proposer import InstalledTransformation, ProposalRequest
-from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource, Transformation
+from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource, ResizedArray, Transformation
 from rpl_optimize.ranked import RankedProposer
 from rpl_optimize.source_meaning.front_end import FrontEnd
 from rpl_optimize.source_meaning.judge import MeaningJudge

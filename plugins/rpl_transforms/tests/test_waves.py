@@ -6,8 +6,7 @@ import attrs
 import pytest
 
 from rpl_gfx942.products import FACTS
-from rpl_optimize.interfaces.declared_change import LaunchBounds
-from rpl_optimize.interfaces.transformation import KernelSource
+from rpl_optimize.interfaces.transformation import KernelSource, LaunchBounds
 from rpl_optimize.source_meaning.judge import MeaningJudge
 from rpl_optimize.transform import apply_edits
 from rpl_testkit.contracts import assert_transformation

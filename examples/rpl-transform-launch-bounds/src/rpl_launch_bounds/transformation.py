@@ -16,8 +16,8 @@ from rpl_launch_bounds.guards import (
 from rpl_launch_bounds.kernels import Kernel, find_kernels
 from rpl_launch_bounds.launches import find_uses
 from rpl_launch_bounds.source_mask import code_only, without_comments
-from rpl_optimize.interfaces.declared_change import LaunchBounds as DeclaredBounds
 from rpl_optimize.interfaces.transformation import Edit, EditCandidate, Transformation
+from rpl_optimize.interfaces.transformation import LaunchBounds as DeclaredBounds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

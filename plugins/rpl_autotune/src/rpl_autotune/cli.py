@@ -11,7 +11,7 @@ import click
 
 from rpl_autotune.options import SECONDS, SearchOptions
 from rpl_core.cli.command_options import DeviceOption, option, settled, takes
-from rpl_core.cli.session import session_of
+from rpl_core.cli.session import Session, session_of
 from rpl_core.errors import ApplicationError, ExitCode, InterruptedRunError, MissingError, UsageError
 from rpl_core.text import counted
 from rpl_core.values import frozen
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rpl_autotune.space import Expression
     from rpl_autotune.templates import Templates
     from rpl_autotune.tuning import Tuning, TuningRequest, TuningTools
-    from rpl_core.cli.session import Session
 
 _FILE = click.Path(path_type=Path)
 _UNIT_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1000.0}

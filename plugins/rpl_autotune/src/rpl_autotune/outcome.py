@@ -21,7 +21,7 @@ from rpl_autotune.contracts import (
     MeasuredPart,
     ModelPart,
 )
-from rpl_autotune.interfaces import Evaluated, Job, Outcome, Reading
+from rpl_autotune.interfaces import Evaluated, Job, Outcome, Reading, SearchSpace
 from rpl_autotune.regression import TimeModel, Trust, effects_of, held_out, training_of
 from rpl_core import __version__
 from rpl_core.contracts import SCHEMA_VERSION
@@ -32,7 +32,6 @@ from rpl_core.values import frozen
 from rpl_measure.rank_tests import median, pseudo_median, signed_rank_interval
 
 if TYPE_CHECKING:
-    from rpl_autotune.interfaces import SearchSpace
     from rpl_autotune.recorded_space import RecordedSpace
     from rpl_autotune.tuning import JobWorkers, Tuning
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from pydantic import ValidationError
 
-from rpl_autotune.interfaces import Job, Outcome, PluginChoice, Reading, State, Timing, Variant
+from rpl_autotune.interfaces import Job, Outcome, PluginChoice, Reading, State, Timing, Value, Variant
 from rpl_autotune.templates import PROGRAM, command_digest, text_digest
 from rpl_core.errors import (
     ApplicationError,
@@ -38,7 +38,6 @@ from rpl_core.text import masked_words, printable, shorten
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_autotune.interfaces import Value
     from rpl_core.contracts.common import OriginName
     from rpl_core.plugins.host import PluginHost
 

@@ -26,9 +26,14 @@ from rpl_core.model.value_checks import require_value
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.text import counted
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.declared_change import TUNED_CONSTANTS, TunedConstants
 from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer, TriedOut
-from rpl_optimize.interfaces.transformation import Edit, EditCandidate, Evidence
+from rpl_optimize.interfaces.transformation import (
+    TUNED_CONSTANTS,
+    Edit,
+    EditCandidate,
+    Evidence,
+    TunedConstants,
+)
 
 if TYPE_CHECKING:
     from rpl_optimize.interfaces.source_reading import Constant

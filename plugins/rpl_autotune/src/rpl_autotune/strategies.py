@@ -15,6 +15,7 @@ from rpl_autotune.interfaces import (
     Phase,
     Proposed,
     Search,
+    SearchSpace,
     Strategy,
     StrategyRequest,
     random_draws,
@@ -33,8 +34,6 @@ from rpl_core.errors import MissingError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from rpl_autotune.interfaces import SearchSpace
 
     Floats = NDArray[np.float64]
 

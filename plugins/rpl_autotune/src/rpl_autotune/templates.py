@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_autotune.interfaces import Variant
+from rpl_autotune.interfaces import SearchSpace, Value, Variant
 from rpl_codeobject.occupancy import (
     ArchitectureOf,
     CodeOccupancy,
@@ -26,7 +26,6 @@ from rpl_core.files import sha256_of
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_autotune.interfaces import SearchSpace, Value
     from rpl_autotune.space import Expression
 
 #: Larger files, such as data sets, count by size and time of change: hashing them would take too long.

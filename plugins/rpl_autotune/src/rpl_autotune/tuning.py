@@ -20,11 +20,13 @@ from rpl_autotune.interfaces import (
     Proposed,
     Reading,
     Search,
+    SearchSpace,
+    Strategy,
     StrategyRequest,
     Timing,
     Variant,
 )
-from rpl_autotune.run_job import CachedReading, CacheKey, answer_job
+from rpl_autotune.run_job import Cache, CachedReading, CacheKey, answer_job
 from rpl_autotune.templates import Templates, command_digest
 from rpl_core.errors import ApplicationError, BadDataError, MissingError, PluginError, RplError, UsageError
 from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Task, Workers
@@ -36,9 +38,7 @@ from rpl_measure.rank_tests import median
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from rpl_autotune.interfaces import SearchSpace, Strategy
     from rpl_autotune.options import SearchOptions
-    from rpl_autotune.run_job import Cache
 
 
 @frozen(eq=False)

@@ -18,10 +18,9 @@ from rpl_core.errors import MissingError, PluginError
 from rpl_core.interfaces.options import Options
 from rpl_core.plugins.catalog import NamedContributions
 from rpl_core.plugins.host import Contribution
-from rpl_optimize.interfaces.declared_change import TunedConstants
 from rpl_optimize.interfaces.proposer import Attempt, ProposalRequest, TriedOut
 from rpl_optimize.interfaces.source_reading import Constant
-from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
+from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource, TunedConstants
 from rpl_optimize.source_meaning.reading import CompilerReading
 from rpl_optimize.transform import apply_edits
 

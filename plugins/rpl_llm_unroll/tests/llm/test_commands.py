@@ -30,7 +30,7 @@ def place(tmp_path: Path, rpl_standin_rocprofv3: Path) -> Path:
 
 def test_without_a_sandbox_a_models_code_is_not_run_unless_the_user_says_so(place, rpl_cli, monkeypatch):
     """As in a container without bubblewrap and user namespaces."""
-    from rpl_optimize.isolation import sandbox
+    from rpl_optimize.running import sandbox
 
     monkeypatch.setattr(sandbox, "_working", lambda: sandbox.Sandbox(None, "unshare: not permitted"))
     words = ("llm-optimize", "k.hip", "./app", "--auto-approve", "--model", "m", "-o", "session")
@@ -48,7 +48,7 @@ def test_without_a_sandbox_a_models_code_is_not_run_unless_the_user_says_so(plac
 
 def test_neither_is_it_by_a_session_that_is_resumed(place, rpl_cli, monkeypatch):
     """Begun on a machine with a sandbox, or with leave that is not given again."""
-    from rpl_optimize.isolation import sandbox
+    from rpl_optimize.running import sandbox
 
     monkeypatch.setattr(sandbox, "_working", lambda: sandbox.Sandbox(None, "unshare: not permitted"))
     session = place / "session"

@@ -31,7 +31,7 @@ from rpl_mcp.results import (
     VerdictResult,
     Waiting,
 )
-from rpl_mcp.running import Child, Runner, failure
+from rpl_mcp.running import Allowed, Child, Runner, failure
 from rpl_mcp.tools import Device, Name, PathText, Text, Words, teller, tool
 from rpl_optimize.cli.optimize import optimize
 from rpl_optimize.contracts import (
@@ -46,13 +46,11 @@ from rpl_optimize.contracts import (
 )
 from rpl_optimize.ledger.lines import CONTRACTS, read_ledger
 from rpl_optimize.ledger.session_files import RecordedEvidence
-from rpl_optimize.loop.accept import unified_diff
+from rpl_optimize.loop.session import unified_diff
 from rpl_optimize.session_layout import DOCUMENT, LEDGER, ORIGINAL, REQUEST, is_session_directory
 from rpl_optimize.transform import read_source
 
 if TYPE_CHECKING:
-    from rpl_mcp.running import Allowed
-
     Tell = Callable[[str], Awaitable[None]]
 
 # One optimization that an agent walks through: the process of `rpl optimize --step-by-step` and its ledger.

@@ -14,7 +14,7 @@ from mcp_types import ToolAnnotations
 from rpl_core import __version__
 from rpl_core.errors import ExitCode
 from rpl_mcp.optimizing import OptimizeTools
-from rpl_mcp.running import Runner
+from rpl_mcp.running import Allowed, Runner
 from rpl_mcp.tools import Tools
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from rpl_mcp.running import Allowed
 
 _INSTRUCTIONS = """\
 rpl measures GPU programs, explains what limits them and accepts a change only when a measurement proves it.

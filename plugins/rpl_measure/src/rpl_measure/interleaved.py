@@ -24,8 +24,8 @@ from rpl_core.errors import (
     RplError,
     UsageError,
 )
-from rpl_core.interfaces.collector import CollectionPlan, CollectRequest
-from rpl_core.profiling import ProfileSession
+from rpl_core.interfaces.collector import CollectionPlan, Collector, CollectRequest, LineSink
+from rpl_core.profiling import ProfileSession, StepSink
 from rpl_core.run_directory import is_run_directory
 from rpl_core.run_directory.manifest import RunDirectory, load_manifest, make_empty
 from rpl_core.values import frozen
@@ -38,17 +38,14 @@ from rpl_measure.manifest import (
     complete_pairs,
     repeated_pairs,
 )
-from rpl_measure.samples import Statistic
+from rpl_measure.samples import RunObservation, Statistic
 from rpl_measure.sequential import LOOKS, new_first
 from rpl_measure.side import RunFacts, Side, observe_pass
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from rpl_core.interfaces.collector import Collector, LineSink
     from rpl_core.plugins.host import PluginHost
-    from rpl_core.profiling import StepSink
-    from rpl_measure.samples import RunObservation
 
 
 # One side of an interleaved measurement: its run directory and the runs taken so far.

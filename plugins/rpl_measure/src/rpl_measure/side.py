@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,15 +20,12 @@ from rpl_core.run_directory import is_run_directory
 from rpl_core.run_directory.manifest import load_manifest, pass_files
 from rpl_core.values import frozen
 from rpl_measure.manifest import FOLDERS, complete_pairs, read_manifest
-from rpl_measure.samples import ItemKey, Kind, Statistic, observe, observe_process
+from rpl_measure.samples import ItemKey, Kind, RunObservation, Statistic, observe, observe_process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from rpl_core.contracts.common import ArtefactDoc, PassEntry, RunManifest
     from rpl_core.ingest.claims import Readers
     from rpl_core.model.trace import Agent, Trace
-    from rpl_measure.samples import RunObservation
 
 
 @frozen

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rpl_core import hookimpl
+from rpl_core.files import config_folder
 from rpl_core.interfaces.options import PluginSetting, SettingKind
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from rpl_optimize.interfaces.proposer import Proposer
 
 RPL_API = 2
+#: In the folder of rpl's settings: what `rpl ceilings measure` found.
+KEPT_CEILINGS = "ceilings.json"
 KEEP_VARIABLES = PluginSetting(
     "plugins.optimize.keep-variables", SettingKind.SECRET, "keys that the programs of candidates get"
 )
@@ -37,9 +40,9 @@ def rpl_proposers() -> tuple[Proposer, ...]:
 
 @hookimpl
 def rpl_builders() -> tuple[BuildSystem, ...]:
+    from rpl_optimize.build.project_build import ProjectBuilds
+    from rpl_optimize.build.project_systems import CMakeBuilds, MakeBuilds, NinjaBuilds, SetupBuilds
     from rpl_optimize.build.systems import CommandBuilds, CompilerBuilds, DatabaseBuilds
-    from rpl_optimize.projects.project_build import ProjectBuilds
-    from rpl_optimize.projects.systems import CMakeBuilds, MakeBuilds, NinjaBuilds, SetupBuilds
 
     told = (CommandBuilds(), ProjectBuilds(), DatabaseBuilds())
     found = (CMakeBuilds(), NinjaBuilds(), MakeBuilds(), SetupBuilds(), CompilerBuilds())
@@ -55,10 +58,9 @@ def rpl_documents() -> tuple[DocumentContract, ...]:
 
 @hookimpl
 def rpl_ceilings(device: DeviceModel) -> tuple[ComputeCeiling | MemoryCeiling, ...]:
-    from rpl_optimize.ceilings import kept_path
-
-    if not kept_path().exists():  # before the module of what is kept is imported, and pydantic with it
+    folder = config_folder()
+    if folder is None or not (folder / KEPT_CEILINGS).exists():  # before pydantic is imported to read it
         return ()
-    from rpl_optimize.ceilings.measured import ceilings_of
+    from rpl_optimize.ceilings import ceilings_of
 
-    return ceilings_of(device)
+    return ceilings_of(device, folder / KEPT_CEILINGS)

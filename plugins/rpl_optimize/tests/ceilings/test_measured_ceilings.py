@@ -12,8 +12,7 @@ from rpl_core.errors import BadDataError
 from rpl_core.model.metric import Origin
 from rpl_core.model.recording import Recording
 from rpl_gfx942.products import GFX942
-from rpl_optimize.ceilings import kept_path
-from rpl_optimize.ceilings.measured import (
+from rpl_optimize.ceilings import (
     BENCHMARKS,
     KeptDevice,
     Sizes,
@@ -23,6 +22,7 @@ from rpl_optimize.ceilings.measured import (
     rates_of,
     read_kept,
 )
+from rpl_optimize.plugin import KEPT_CEILINGS
 from rpl_testkit.traces import make_trace
 
 SIZES = Sizes(workgroups=10, iterations=3, mebibytes=2, launches=2)
@@ -37,8 +37,10 @@ def device():
 
 
 @pytest.fixture(autouse=True)
-def settings(tmp_path, monkeypatch):
+def path(tmp_path, monkeypatch):
+    """Where the rates are kept."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    return tmp_path / "rpl" / KEPT_CEILINGS
 
 
 def recording(durations, origin=Origin.MEASURED):
@@ -86,7 +88,7 @@ def test_the_work_of_each_kernel_is_what_its_source_says():
     }
 
 
-def test_the_best_launch_is_kept_and_listed_as_measured(device, rpl_cli):
+def test_the_best_launch_is_kept_and_listed_as_measured(device, rpl_cli, path):
     durations = [
         *(("ceiling_write", ns) for ns in (600, 1000)),
         *(("ceiling_copy", ns) for ns in (1000, 1048)),
@@ -97,7 +99,7 @@ def test_the_best_launch_is_kept_and_listed_as_measured(device, rpl_cli):
     rates = {one.kernel: one for one in rates_of(recording(durations), wanted, SIZES, device)}
     assert (rates["ceiling_copy"].best, rates["ceiling_fma_f32"].best) == (4194.304, 12288.0)
     assert rates["ceiling_fma_f32"].slowest == 10240.0
-    assert keep(device.name, kept(device, rates.values())) == kept_path()
+    assert keep(device.name, kept(device, rates.values()), path)
     listed = rpl_cli("ceilings", "--device", "mi300x", "--json").assert_ok().json()["ceilings"]
     measured = {(one["ceiling"], one["pipe"]): one for one in listed if one["origin"] == "measured"}
     assert {key: one["rate"] for key, one in measured.items()} == {
@@ -108,30 +110,30 @@ def test_the_best_launch_is_kept_and_listed_as_measured(device, rpl_cli):
     assert measured["hbm", None]["source"] == (
         "ceiling_copy, best of 2, slowest 4,002.2; rpl ceilings measure 0.1.0, 2026-11-22"
     )
-    assert {one.origin.value for one in ceilings_of(device)} == {"measured"}
-    assert ceilings_of(attrs.evolve(device, compute_units=38)) == ()  # a partition
+    assert {one.origin.value for one in ceilings_of(device, path)} == {"measured"}
+    assert ceilings_of(attrs.evolve(device, compute_units=38), path) == ()  # a partition
     other = rpl_cli("ceilings", "--device", "mi325x", "--json").assert_ok().json()["ceilings"]
     assert "measured" not in {one["origin"] for one in other}
 
 
-def test_a_rate_above_the_peak_is_no_ceiling(device, rpl_cli):
+def test_a_rate_above_the_peak_is_no_ceiling(device, rpl_cli, path):
     """A kernel that does nothing: 7 864 320 FLOPs in 4 ns, where the peak is 1 307 443 per ns."""
     rates = rates_of(recording([("ceiling_mfma_f16", 4)]), chosen(device, "ceiling_mfma_f16"), SIZES, device)
     assert rates[0].refused is not None
-    keep(device.name, kept(device, rates))
+    keep(device.name, kept(device, rates), path)
     listed = rpl_cli("ceilings", "--device", "mi300x", "--json").assert_ok().json()["ceilings"]
     assert "measured" not in {one["origin"] for one in listed}
 
 
 @pytest.mark.parametrize("origin", ["modelled", "synthetic"])
-def test_what_was_not_measured_is_no_ceiling_and_replaces_none(origin, device, rpl_cli):
+def test_what_was_not_measured_is_no_ceiling_and_replaces_none(origin, device, rpl_cli, path):
     rates = rates_of(recording([("ceiling_copy", 1000)]), chosen(device, "ceiling_copy"), SIZES, device)
-    assert keep(device.name, kept(device, rates, origin)) is not None
+    assert keep(device.name, kept(device, rates, origin), path)
     listed = rpl_cli("ceilings", "--device", "mi300x", "--json").assert_ok().json()["ceilings"]
     assert "measured" not in {one["origin"] for one in listed}
-    keep(device.name, kept(device, rates))
-    assert keep(device.name, kept(device, rates, origin)) is None
-    assert json.loads(kept_path().read_text())["devices"]["mi300x"]["origin"] == "measured"
+    keep(device.name, kept(device, rates), path)
+    assert not keep(device.name, kept(device, rates, origin), path)
+    assert json.loads(path.read_text())["devices"]["mi300x"]["origin"] == "measured"
 
 
 def test_a_kernel_that_did_not_run_is_named_unless_the_gpu_lacks_it(device):
@@ -142,16 +144,26 @@ def test_a_kernel_that_did_not_run_is_named_unless_the_gpu_lacks_it(device):
         rates_of(recording([("ceiling_write", 600)]), chosen(device, *MEMORY), SIZES, device)
 
 
-def test_a_damaged_file_costs_the_measured_ceilings_only(rpl_cli):
-    kept_path().parent.mkdir()
-    kept_path().write_text('{"schema_version": "1.0", "devices": {"mi300x": 1}}')
+def test_a_damaged_file_costs_the_measured_ceilings_only(rpl_cli, path):
+    path.parent.mkdir()
+    path.write_text('{"schema_version": "1.0", "devices": {"mi300x": 1}}')
     listed = rpl_cli("ceilings", "--device", "mi300x", "--json").assert_ok()
     assert {one["origin"] for one in listed.json()["ceilings"]} == {"spec", "published"}
-    kept_path().unlink()
-    os.mkfifo(kept_path())
+    path.unlink()
+    os.mkfifo(path)
     with pytest.raises(BadDataError, match="no regular file"):  # and does not wait for a writer
-        read_kept()
+        read_kept(path)
 
 
 def test_without_a_device_nothing_is_built(rpl_cli):
     assert rpl_cli("ceilings", "measure").exit_code == 64
+
+
+def test_without_a_home_nothing_is_measured(rpl_cli, monkeypatch):
+    def no_home(_=None):
+        raise RuntimeError("no home")
+
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.setattr("pathlib.Path.home", no_home)
+    assert "spec" in rpl_cli("ceilings", "--device", "mi300x").assert_ok().stdout
+    assert "no home folder" in rpl_cli("ceilings", "measure", "--device", "mi300x").assert_exit(64).stderr

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rpl_optimize.isolation.sandbox import find_sandbox
+from rpl_optimize.running.sandbox import find_sandbox
 from rpl_testkit.requirements import absent
 
 pytestmark = pytest.mark.clang

@@ -9,7 +9,7 @@ from attrs import evolve
 
 from rpl_optimize.equivalence.checks import ValidationCommandCheck
 from rpl_optimize.interfaces.equivalence import EquivalenceVerdict
-from rpl_optimize.isolation.sandbox import find_sandbox
+from rpl_optimize.running.sandbox import find_sandbox
 from rpl_testkit import contracts
 from rpl_testkit.requirements import absent
 

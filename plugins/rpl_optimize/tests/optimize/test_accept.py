@@ -8,8 +8,8 @@ import os
 import pytest
 
 from rpl_core.errors import BadDataError, RplError
-from rpl_optimize.loop import accept
-from rpl_optimize.loop.accept import digest, is_changed, unified_diff, write_accepted
+from rpl_optimize.loop import session
+from rpl_optimize.loop.session import digest, is_changed, unified_diff, write_accepted
 
 from .conftest import OLD
 
@@ -101,13 +101,13 @@ def test_a_backup_never_replaces_anything(request_for, tmp_path, kind) -> None:
 
 def test_a_change_while_the_backup_was_written_is_not_lost(request_for, tmp_path, monkeypatch) -> None:
     source = tmp_path / "kernel.hip"
-    write = accept.write_atomic
+    write = session.write_atomic
 
     def meanwhile(path, text, **options):
         write(path, text, **options)
         source.write_bytes(b"edited\n")
 
-    monkeypatch.setattr(accept, "write_atomic", meanwhile)
+    monkeypatch.setattr(session, "write_atomic", meanwhile)
     with pytest.raises(BadDataError, match="changed by someone else"):
         write_accepted(request_for(in_place=True), NEW, OLD, None)
     assert source.read_bytes() == b"edited\n"

@@ -8,9 +8,8 @@ import pytest
 from rpl_core.errors import BadDataError, RplError
 from rpl_optimize.contracts import EvidencePart, GuardPart, JudgementPart, PolicyPart
 from rpl_optimize.ledger.lines import Ledger, LedgerEvent, read_ledger
-from rpl_optimize.loop.accept import digest
 from rpl_optimize.loop.baseline import Target
-from rpl_optimize.loop.session import OptimizeSession
+from rpl_optimize.loop.session import OptimizeSession, digest
 from rpl_optimize.loop.state import OpenEnd, read_session, replay_session
 from rpl_testkit.pair_model import flawless_evidence
 

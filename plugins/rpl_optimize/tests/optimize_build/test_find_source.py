@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rpl_core.errors import UsageError
-from rpl_optimize.projects.systems import defines_kernels, find_source
+from rpl_optimize.build.project_systems import defines_kernels, find_source
 
 pytestmark = pytest.mark.clang
 _SECOND = "#include <hip/hip_runtime.h>\n__global__ void other(int* out) { out[0] = 1; }\n"

@@ -20,9 +20,9 @@ import pytest
 from rpl_core.errors import MissingError, UsageError
 from rpl_core.plugins.host import Contribution
 from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder, choose_builder
+from rpl_optimize.build.project_build import compilations
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure, BuildRequest, BuildSystem
 from rpl_optimize.plugin import rpl_builders
-from rpl_optimize.projects.project_build import compilations
 from rpl_optimize.running.program_word import KernelFile, Launches, choose_file, mapped_files, why_no_mounts
 from rpl_testkit.hipcc_standin import install_hipcc, standin_places
 from rpl_testkit.requirements import require

@@ -8,11 +8,11 @@ import subprocess
 import pytest
 
 from rpl_core.errors import UsageError
+from rpl_optimize.build import project_build
 from rpl_optimize.build.builders import BuiltProgram
+from rpl_optimize.build.project_build import ProjectBuilder
 from rpl_optimize.interfaces.builder import BuildFailure
-from rpl_optimize.isolation.sandbox import find_sandbox
-from rpl_optimize.projects import project_build
-from rpl_optimize.projects.project_build import ProjectBuilder
+from rpl_optimize.running.sandbox import find_sandbox
 
 pytestmark = pytest.mark.clang
 _CHANGED = (b"FACTOR + LOCAL", b"FACTOR + LOCAL + 10")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rpl_core.process import ProcessRequest, run_command
-from rpl_optimize.isolation import sandbox
-from rpl_optimize.isolation.sandbox import (
+from rpl_optimize.running import sandbox
+from rpl_optimize.running.sandbox import (
     ApplicationSandbox,
     Reach,
     Sandbox,
@@ -190,7 +190,7 @@ def test_the_run_of_a_candidate_gets_no_keys_but_those_that_are_kept(
 def test_whatever_reads_a_candidate_gets_no_keys_and_shares_one_limit(tmp_path, monkeypatch) -> None:
     """The compiler of a bomb starts others: together they are held to what one may have."""
     from rpl_core.errors import MemoryLimitError
-    from rpl_optimize.isolation import sandbox
+    from rpl_optimize.running import sandbox
 
     for name in (*_KEYS, "PLAIN"):
         monkeypatch.setenv(name, "told")

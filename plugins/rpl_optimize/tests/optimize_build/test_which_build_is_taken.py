@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from rpl_core.errors import UsageError
+from rpl_optimize.build.project_systems import CMakeBuilds, MakeBuilds, NinjaBuilds, SetupBuilds
 from rpl_optimize.interfaces.builder import BuildRequest
-from rpl_optimize.projects.systems import CMakeBuilds, MakeBuilds, NinjaBuilds, SetupBuilds
 from rpl_optimize.running.program_word import why_no_mounts
 
 #: Build directories, and how deep below the tree: one that nothing names is looked for three folders deep.

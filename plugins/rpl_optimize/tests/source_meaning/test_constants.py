@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from rpl_optimize.interfaces.declared_change import TunedConstants
 from rpl_optimize.interfaces.source_reading import Constant
+from rpl_optimize.interfaces.transformation import TunedConstants
 from rpl_optimize.source_meaning.constants import Retuned, judge_constants
 from rpl_optimize.source_meaning.front_end import FrontEnd
 from rpl_optimize.source_meaning.reading import CompilerReading

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import attrs
 import pytest
 
-from rpl_optimize.interfaces.declared_change import (
+from rpl_optimize.interfaces.transformation import (
     LaunchBounds,
     LoopHints,
     ResizedArray,

@@ -10,7 +10,7 @@ from itertools import combinations, product
 
 import pytest
 
-from rpl_optimize.interfaces.declared_change import (
+from rpl_optimize.interfaces.transformation import (
     DeclaredChange,
     LaunchBounds,
     LoopHints,

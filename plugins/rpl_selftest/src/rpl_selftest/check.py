@@ -6,7 +6,7 @@ The checks stand in ``checks``, what they use in ``bench``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,8 +18,6 @@ from rpl_core.model.trace import TraceRole
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rpl_selftest.bench import Bench, Recorded
 
 # ``selftest.json``: what was checked on a machine, and what came of it.

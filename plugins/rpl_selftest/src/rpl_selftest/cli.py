@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rpl_core.cli.session import session_of
+from rpl_core.cli.session import Session, session_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rpl_core.cli.output import Output
-    from rpl_core.cli.session import Session
     from rpl_selftest.bench import Bench
     from rpl_selftest.check import SelftestDocument
 

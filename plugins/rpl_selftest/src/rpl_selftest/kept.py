@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.files import parse_json, read_regular, write_atomic
+from rpl_core.files import config_folder, parse_json, read_regular, write_atomic
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.interfaces.doctor import DoctorCheck, DoctorReport, DoctorStatus
 from rpl_core.interfaces.document import DocumentContract
@@ -55,15 +55,17 @@ class KeptResult:
         return f"selftest of this machine: {count}, {self.device}, {self.date}{label}"
 
 
-def kept_path() -> Path:
-    """In ``$XDG_CONFIG_HOME/rpl``, else ``~/.config/rpl``, beside the measured ceilings."""
-    folder = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(folder) if folder else Path.home() / ".config") / "rpl" / "selftest.json"
+def kept_path() -> Path | None:
+    """Among the user's settings, beside the measured ceilings; ``None`` without a home folder."""
+    folder = config_folder()
+    return None if folder is None else folder / "selftest.json"
 
 
 def read_kept() -> Mapping[str, KeptResult]:
     """By the name of the device; nothing where there is no file. Raises ``BadDataError``."""
     path = kept_path()
+    if path is None:
+        return {}
     try:
         content = parse_json(read_regular(path, _MOST_BYTES), path)
         devices = content["devices"].items()
@@ -85,10 +87,15 @@ def _result(device: str, entry: Any) -> KeptResult:
 
 
 def keep(document: SelftestDocument) -> Path | None:
-    """Put it in the place of an earlier one. ``None``: nothing was recorded, or only that was measured."""
+    """Put it in the place of an earlier one. ``None``: nothing was recorded, or only that was measured.
+
+    Raises ``MissingError`` without a home folder, and ``OSError``.
+    """
     if document.device is None or document.origin is None:
         return None
     kept, path = dict(read_kept()), kept_path()
+    if path is None:
+        raise MissingError("there is no home folder", next_step="set HOME or XDG_CONFIG_HOME")
     earlier = kept.get(document.device)
     if earlier is not None and earlier.origin == "measured" != document.origin:
         return None

@@ -18,7 +18,8 @@ RPL_API = 2
 def rpl_doctor_checks() -> tuple[DoctorCheck, ...]:
     from rpl_selftest.kept import SelftestCheck, kept_path
 
-    return (SelftestCheck(),) if kept_path().is_file() else ()
+    path = kept_path()
+    return (SelftestCheck(),) if path is not None and path.is_file() else ()
 
 
 @hookimpl
@@ -32,4 +33,5 @@ def rpl_documents() -> tuple[DocumentContract, ...]:
 def rpl_analyzers() -> tuple[Analyzer, ...]:
     from rpl_selftest.kept import SelftestAnalyzer, kept_path
 
-    return (SelftestAnalyzer(),) if kept_path().is_file() else ()
+    path = kept_path()
+    return (SelftestAnalyzer(),) if path is not None and path.is_file() else ()

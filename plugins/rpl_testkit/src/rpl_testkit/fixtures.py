@@ -285,7 +285,7 @@ def open_bench(
     ``ready``: a profiler is kept running, so that each run costs a tenth; its processes are then no children
     of whoever starts it.
     """
-    from rpl_optimize.isolation.sandbox import find_sandbox
+    from rpl_optimize.running.sandbox import find_sandbox
     from rpl_testkit.hipcc_standin import install_hipcc, standin_places
     from rpl_testkit.requirements import require
     from rpl_testkit.rocprofv3_standin import install_standin

@@ -26,19 +26,23 @@ from rpl_optimize.contracts import (
     ControlPart,
     EvidencePart,
     GuardPart,
+    JudgementPart,
     PlacementPart,
     PolicyPart,
     ShiftPart,
 )
 from rpl_optimize.measurement.gains import PADDINGS, PLACEMENT_PAIRS, fresh_pairs, is_wanted, rule_for
-from rpl_optimize.measurement.measure import PairSource, PairTimes, measure_from, remeasure_from
+from rpl_optimize.measurement.measure import (
+    DecidedOnTimes,
+    PairSource,
+    PairTimes,
+    measure_from,
+    remeasure_from,
+)
 from rpl_optimize.measurement.verdict import judge
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from rpl_optimize.contracts import JudgementPart
-    from rpl_optimize.measurement.measure import DecidedOnTimes
 
     #: (generator, runs) -> times of kernel and rest as multiples of the true ones, one row per run in order.
     Shape = Callable[[np.random.Generator, int], np.ndarray]

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.declared_change import ResizedArray
 from rpl_optimize.interfaces.source_reading import SourceReading
 from rpl_optimize.interfaces.transformation import (
     Edit,
@@ -14,6 +13,7 @@ from rpl_optimize.interfaces.transformation import (
     Evidence,
     GuardVerdict,
     KernelSource,
+    ResizedArray,
 )
 from rpl_transforms.evidence import KernelFacts, padding_evidence
 from rpl_transforms.promises import UNREAD, KernelTransformation, largest_block

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rpl_core.text import counted
-from rpl_optimize.interfaces.declared_change import StreamedStores
 from rpl_optimize.interfaces.transformation import (
     Edit,
     EditCandidate,
     Evidence,
     GuardVerdict,
     KernelSource,
+    StreamedStores,
 )
 from rpl_transforms.evidence import KernelFacts, streaming_evidence
 from rpl_transforms.promises import HEADERS, UNREAD, KernelTransformation, refused

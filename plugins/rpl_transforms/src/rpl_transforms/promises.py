@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rpl_core.text import counted
-from rpl_optimize.interfaces.declared_change import LaunchBounds, RestrictedParameter
 from rpl_optimize.interfaces.source_reading import Launch, SourceReading
 from rpl_optimize.interfaces.transformation import (
     Edit,
@@ -17,6 +16,8 @@ from rpl_optimize.interfaces.transformation import (
     Evidence,
     GuardVerdict,
     KernelSource,
+    LaunchBounds,
+    RestrictedParameter,
     Screening,
     Transformation,
 )

@@ -26,8 +26,8 @@ from rpl_optimize.build.build_run import build_environment
 from rpl_optimize.build.systems import CLANG, first_installed
 from rpl_optimize.interfaces.source_reading import SourceReading
 from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict, KernelSource, Screening
-from rpl_optimize.isolation.sandbox import Reach, run_confined
 from rpl_optimize.loop.binary_stage import binary_guards
+from rpl_optimize.running.sandbox import Reach, run_confined
 from rpl_optimize.transform import apply_edits
 
 #: Without ROCm's headers and device library, for sources that need neither.

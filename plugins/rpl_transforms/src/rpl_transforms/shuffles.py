@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rpl_optimize.interfaces.declared_change import ShuffledReduction
 from rpl_optimize.interfaces.source_reading import TreeReduction
 from rpl_optimize.interfaces.transformation import (
     Edit,
@@ -17,6 +16,7 @@ from rpl_optimize.interfaces.transformation import (
     Evidence,
     GuardVerdict,
     KernelSource,
+    ShuffledReduction,
 )
 from rpl_transforms.evidence import KernelFacts, shuffle_evidence
 from rpl_transforms.promises import UNREAD, KernelTransformation, refused

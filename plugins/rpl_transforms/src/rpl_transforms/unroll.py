@@ -10,13 +10,13 @@ from typing import Any
 import attrs
 
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.declared_change import LoopHints
 from rpl_optimize.interfaces.transformation import (
     Edit,
     EditCandidate,
     Evidence,
     GuardVerdict,
     KernelSource,
+    LoopHints,
     Screening,
     Transformation,
 )

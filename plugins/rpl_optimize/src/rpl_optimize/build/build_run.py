@@ -25,8 +25,8 @@ from rpl_core.text import masked_words, printable, shorten
 from rpl_core.values import frozen
 from rpl_optimize.interfaces.builder import Build, Builder, BuildFailure
 from rpl_optimize.interfaces.transformation import GuardVerdict
-from rpl_optimize.isolation.sandbox import Reach, find_sandbox, run_confined
 from rpl_optimize.running.program_word import Program, mounted
+from rpl_optimize.running.sandbox import Reach, find_sandbox, run_confined
 
 _DROPPED = frozenset(
     (

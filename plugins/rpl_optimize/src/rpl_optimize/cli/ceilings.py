@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import Session, session_of
+from rpl_core.errors import UsageError
+from rpl_core.files import config_folder
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_core.model.device import ComputeCeiling, DeviceModel, MemoryCeiling
     from rpl_core.model.recording import Recording
-    from rpl_optimize.ceilings.measured import Benchmark, KeptDevice, Rate, Sizes
+    from rpl_optimize.ceilings import Benchmark, KeptDevice, Rate, Sizes
 
 
 _PER_COMPUTE_UNIT = 8  # workgroups of four waves: as many as fit on a compute unit of most GPUs
@@ -80,10 +82,15 @@ def measure_ceilings(
     rpl ceilings measure --device NAME
     rpl ceilings --device NAME
     """
-    from rpl_optimize.ceilings import kept_path
-    from rpl_optimize.ceilings.measured import Sizes, benchmarks_for, keep, rates_of
+    from rpl_optimize.ceilings import Sizes, benchmarks_for, keep, rates_of
+    from rpl_optimize.plugin import KEPT_CEILINGS
 
-    session = session_of(context)
+    session, settings = session_of(context), config_folder()
+    if settings is None:
+        raise UsageError(
+            "there is no home folder to keep the rates in", next_step="set HOME or XDG_CONFIG_HOME"
+        )
+    path = settings / KEPT_CEILINGS
     device = _installed_device(session, session.setting("device", name))
     units = _PER_COMPUTE_UNIT * (device.compute_units or 1)
     sizes = Sizes(workgroups or units, iterations, mebibytes, launches)
@@ -95,15 +102,15 @@ def measure_ceilings(
     if absent:
         session.output.note(f"not measured, no such instruction on this GPU: {', '.join(absent)}")
     measured = _measured(device, recording, collector, sizes, rates)
-    path = keep(device.name, measured)
+    is_kept = keep(device.name, measured, path)
     if as_json:
         session.output.json(
             {"schema_version": "1.0", "device": device.name, **measured.model_dump(mode="json")}
         )
     else:
         _show(session, measured)
-    if path is None:
-        session.output.note(f"not kept: {kept_path()} holds what was measured on {device.name}")
+    if not is_kept:
+        session.output.note(f"not kept: {path} holds what was measured on {device.name}")
     elif measured.origin != "measured":
         session.output.note(f"kept in {path} as {measured.origin}: no ceiling, since nothing was measured")
     else:
@@ -187,7 +194,7 @@ def _built(
     from rpl_optimize.hookspecs import BUILDERS
     from rpl_optimize.interfaces.builder import BuildFailure, BuildRequest
 
-    text = files("rpl_optimize.ceilings").joinpath("ceilings.hip").read_bytes()
+    text = files("rpl_optimize").joinpath("ceilings.hip").read_bytes()
     source, directory = place / "ceilings.hip", place / "build"
     source.write_bytes(text)
     directory.mkdir()
@@ -225,7 +232,7 @@ def _measured(
     import attrs
 
     from rpl_core import __version__
-    from rpl_optimize.ceilings.measured import KeptDevice
+    from rpl_optimize.ceilings import KeptDevice
 
     return KeptDevice(
         product=device.product,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_core.cli.output import terminal_width
+from rpl_core.cli.output import Output, terminal_width
 from rpl_core.cli.session import Session, session_of
 from rpl_core.config import names, parsed
 from rpl_core.errors import BadDataError, ExitCode, MissingError, UsageError
@@ -30,13 +30,12 @@ from rpl_optimize.cli.optimize_request import (
     remembered,
     split_source,
 )
-from rpl_optimize.isolation.sandbox import SWITCH, find_sandbox, keeping
 from rpl_optimize.plugin import KEEP_VARIABLES
+from rpl_optimize.running.sandbox import SWITCH, find_sandbox, keeping
 
 if TYPE_CHECKING:
     import click
 
-    from rpl_core.cli.output import Output
     from rpl_optimize.contracts import CandidatePart, OptimizeDocument
     from rpl_optimize.ledger.lines import Ledger
     from rpl_optimize.loop.session import OptimizeRequest, StageName, Tools
@@ -170,8 +169,8 @@ def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument,
 def _require_known(session: Session, call: Call, source: Path | None, command: tuple[str, ...]) -> None:
     """Before anything runs: what is misspelt, or could not be measured, needs no run to be refused."""
     from rpl_core.cli.command_options import option_values
+    from rpl_optimize.build.project_systems import find_source
     from rpl_optimize.hookspecs import PROPOSERS
-    from rpl_optimize.projects.systems import find_source
 
     if source is not None:
         find_source(command, source=source)
@@ -232,7 +231,7 @@ def _resume(
         if resumed.finished is not None:
             session.output.note(f"the session has finished: {resumed.finished.termination_reason}")
             return running.document, root
-        from rpl_optimize.loop.accept import digest
+        from rpl_optimize.loop.session import digest
         from rpl_optimize.transform import read_source
 
         now = digest(read_source(request.source, None).text)

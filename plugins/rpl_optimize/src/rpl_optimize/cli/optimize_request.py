@@ -234,11 +234,11 @@ class Steps:
 def optimize_request(session: Session, call: Call) -> OptimizeRequest:
     """The request of a call, with what settings and the working directory say."""
     from rpl_core.cli.command_options import analysis_request, option_values
+    from rpl_optimize.build.project_systems import find_source
     from rpl_optimize.equivalence.outputs import read_outputs
     from rpl_optimize.interfaces.builder import BuildRequest
     from rpl_optimize.interfaces.equivalence import EquivalenceOptions
     from rpl_optimize.loop.session import Limits, OptimizeRequest
-    from rpl_optimize.projects.systems import find_source
 
     given = call.settings(session)
     read_outputs(given.outputs)  # a wrong one must not wait for the first candidate

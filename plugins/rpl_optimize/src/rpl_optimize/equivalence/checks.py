@@ -39,7 +39,7 @@ from rpl_optimize.interfaces.equivalence import (
     EquivalenceRequest,
     EquivalenceVerdict,
 )
-from rpl_optimize.isolation.sandbox import how_to_do_without
+from rpl_optimize.running.sandbox import how_to_do_without
 
 
 @frozen

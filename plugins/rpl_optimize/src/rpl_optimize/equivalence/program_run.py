@@ -18,7 +18,7 @@ from rpl_core.files import storage_error
 from rpl_core.process import ProcessRequest
 from rpl_core.process.outcome import describe_exit
 from rpl_core.values import frozen
-from rpl_optimize.isolation.sandbox import run_application
+from rpl_optimize.running.sandbox import run_application
 from rpl_optimize.session_layout import is_session_directory
 
 #: A file that is rewritten by each run is seldom larger; input data often is, and copying it takes long.

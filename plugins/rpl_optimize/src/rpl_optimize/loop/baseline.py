@@ -25,17 +25,16 @@ from rpl_core.pipeline import analyse_paths
 from rpl_core.profiling import ProfileRequest, record_application
 from rpl_core.values import frozen
 from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder, build_reproducibly
-from rpl_optimize.contracts import BuildPart
+from rpl_optimize.contracts import BuildPart, EvidencePart
 from rpl_optimize.equivalence.program_run import stand_in_for
-from rpl_optimize.isolation.sandbox import ApplicationSandbox, Sandbox, find_application_sandbox, in_session
 from rpl_optimize.measurement.gains import Gains, gains_of, placement_share
+from rpl_optimize.running.sandbox import ApplicationSandbox, Sandbox, find_application_sandbox, in_session
 from rpl_optimize.session_layout import ORIGINAL, RUNS, fresh
 
 if TYPE_CHECKING:
     from rpl_analysis.contracts.dag import DagDocument, ForecastPart
     from rpl_core.ingest.claims import Readers
     from rpl_core.plugins.host import PluginHost
-    from rpl_optimize.contracts import EvidencePart
     from rpl_optimize.loop.session import OptimizeRequest, Tools
 
 

@@ -26,7 +26,7 @@ from rpl_core.errors import RplError
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.text import counted
 from rpl_core.values import frozen
-from rpl_optimize.contracts import GuardPart
+from rpl_optimize.contracts import GuardPart, RetunedName
 from rpl_optimize.interfaces.builder import CodeComparison
 from rpl_optimize.interfaces.transformation import GuardVerdict
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from rpl_analysis.contracts.profile import ProfileDocument
     from rpl_core.model.recording import Recording
     from rpl_optimize.build.builders import BuiltProgram
-    from rpl_optimize.contracts import RetunedName
 
 # What differs between two builds, as verdicts in the same form as those on the source.
 

@@ -14,8 +14,7 @@ from rpl_core.values import frozen
 from rpl_optimize.contracts import EvidencePart, GuardPart, PlacementPart, PlannedData, ShiftPart
 from rpl_optimize.equivalence.stage import EquivalenceSubject
 from rpl_optimize.interfaces.builder import BuildFailure
-from rpl_optimize.interfaces.declared_change import ShuffledReduction
-from rpl_optimize.interfaces.transformation import KernelSource
+from rpl_optimize.interfaces.transformation import KernelSource, ShuffledReduction
 from rpl_optimize.ledger.lines import LedgerEvent
 from rpl_optimize.loop.binary_stage import (
     KnownCode,

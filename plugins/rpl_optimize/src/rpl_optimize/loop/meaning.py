@@ -15,6 +15,7 @@ from rpl_codeobject.demangle import demangled
 from rpl_codeobject.kernel_code import CodeObject
 from rpl_core.errors import RplError, UsageError
 from rpl_optimize.build.build_run import Entry, find_database, read_database
+from rpl_optimize.build.project_build import enclosing_tree
 from rpl_optimize.build.systems import (
     CLANG,
     HIPCC,
@@ -27,9 +28,7 @@ from rpl_optimize.build.systems import (
 )
 from rpl_optimize.contracts import GuardPart
 from rpl_optimize.interfaces.builder import BuildRequest, Compilation
-from rpl_optimize.interfaces.declared_change import DeclaredChange, TunedConstants
-from rpl_optimize.interfaces.transformation import GuardVerdict
-from rpl_optimize.projects.project_build import enclosing_tree
+from rpl_optimize.interfaces.transformation import DeclaredChange, GuardVerdict, TunedConstants
 from rpl_optimize.session_layout import is_session_directory
 from rpl_optimize.source_meaning.constants import Retuned, judge_constants
 from rpl_optimize.source_meaning.front_end import FrontEnd, NotJudgedError, front_end_of

@@ -19,19 +19,23 @@ from rpl_optimize.build.builders import BuiltProgram, ProgramBuilder, build_repr
 from rpl_optimize.contracts import BuildPart, GuardPart, RetunedName
 from rpl_optimize.equivalence.stage import EquivalenceSubject
 from rpl_optimize.interfaces.builder import BuildFailure
-from rpl_optimize.interfaces.declared_change import TUNED_CONSTANTS, DeclaredChange, TunedConstants
 from rpl_optimize.interfaces.proposer import ProposalRequest, Proposer, TriedOut
-from rpl_optimize.interfaces.transformation import EditCandidate, GuardVerdict, KernelSource
-from rpl_optimize.loop.baseline import profile_baseline
-from rpl_optimize.loop.measuring import CANDIDATE_FAILED
+from rpl_optimize.interfaces.transformation import (
+    TUNED_CONSTANTS,
+    DeclaredChange,
+    EditCandidate,
+    GuardVerdict,
+    KernelSource,
+    TunedConstants,
+)
+from rpl_optimize.loop.baseline import Baseline, Target, profile_baseline
+from rpl_optimize.loop.measuring import CANDIDATE_FAILED, ModelStage
 from rpl_optimize.session_layout import TRIED, candidate_name, fresh
 from rpl_optimize.source_meaning.constants import Retuned
 from rpl_optimize.transform import apply_edits, candidate_problem, edits_problem, judge_edit
 
 if TYPE_CHECKING:
     from rpl_core.plugins.host import Contribution
-    from rpl_optimize.loop.baseline import Baseline, Target
-    from rpl_optimize.loop.measuring import ModelStage
     from rpl_optimize.loop.session import OptimizeRequest, Tools
 
     JudgeMeaning = Callable[[bytes, tuple[DeclaredChange, ...]], tuple[GuardPart, ...]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.interfaces.section import SectionOf
@@ -25,7 +24,6 @@ from rpl_optimize.interfaces.proposer import InstalledProposer, ProposalRequest,
 from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
 from rpl_optimize.ledger.lines import read_ledger
 from rpl_optimize.ledger.session_files import Begun
-from rpl_optimize.loop.accept import is_changed, unified_diff, write_accepted
 from rpl_optimize.loop.baseline import (
     Baseline,
     CandidateGains,
@@ -44,15 +42,20 @@ from rpl_optimize.loop.evaluate import Evaluation, Trial
 from rpl_optimize.loop.meaning import SessionMeaning
 from rpl_optimize.loop.measuring import MeasureStage, ModelStage, keep_best, run_to_run_cv, usual_run_s
 from rpl_optimize.loop.proposing import Built, ProposalStage, Proposed, Tryout
-from rpl_optimize.loop.session import OptimizeSession, SessionRecords
+from rpl_optimize.loop.session import (
+    OptimizeSession,
+    SessionRecords,
+    StageName,
+    Tools,
+    is_changed,
+    unified_diff,
+    write_accepted,
+)
 from rpl_optimize.loop.state import LoopState, OpenEnd, Settled, replay_session
 from rpl_optimize.measurement.gains import cost_sentence, rule_for
 from rpl_optimize.measurement.verdict import judge, session_verdict
 from rpl_optimize.session_layout import ORIGINAL, baseline_name, fresh
 from rpl_optimize.transform import installed
-
-if TYPE_CHECKING:
-    from rpl_optimize.loop.session import StageName, Tools
 
 
 @frozen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -35,15 +35,12 @@ from rpl_optimize.interfaces.transformation import Edit, EditCandidate
 from rpl_optimize.ledger.lines import CONTRACTS, LedgerEntry, LedgerEvent, read_ledger
 from rpl_optimize.ledger.session_files import Begun, RecordedEvidence
 from rpl_optimize.ledger.verify import verify_ledger
-from rpl_optimize.loop.accept import digest
 from rpl_optimize.loop.baseline import Target, gains_of_fresh, measured_facts
 from rpl_optimize.loop.proposing import Proposed
+from rpl_optimize.loop.session import OptimizeRequest, digest
 from rpl_optimize.measurement.verdict import judge
 from rpl_optimize.session_layout import LEDGER, ORIGINAL, candidate_name, fresh
 from rpl_optimize.transform import read_source
-
-if TYPE_CHECKING:
-    from rpl_optimize.loop.session import OptimizeRequest
 
 
 @attrs.define

@@ -1,1 +1,1 @@
-"""Which file of a command holds the kernels, and how a built one takes its place when the command runs."""
+"""How a candidate's program runs: in a sandbox, with a built file in the place of the command's own."""

@@ -27,9 +27,8 @@ import attrs
 from rpl_core.errors import RplError
 from rpl_core.files import read_regular
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.declared_change import TUNED_CONSTANTS, TunedConstants
 from rpl_optimize.interfaces.source_reading import Constant
-from rpl_optimize.interfaces.transformation import GuardVerdict
+from rpl_optimize.interfaces.transformation import TUNED_CONSTANTS, GuardVerdict, TunedConstants
 from rpl_optimize.source_meaning.front_end import NotJudgedError, Preamble, Side, shown_line
 from rpl_optimize.source_meaning.functions import (
     BLOCK_BOUNDS,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.declared_change import (
+from rpl_optimize.interfaces.transformation import (
     DeclaredChange,
     LaunchBounds,
     ResizedArray,

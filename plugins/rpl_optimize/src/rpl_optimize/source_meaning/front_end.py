@@ -20,7 +20,7 @@ import attrs
 from rpl_core.errors import RplError, TimeLimitError
 from rpl_core.process.outcome import describe_exit
 from rpl_core.values import frozen
-from rpl_optimize.isolation.sandbox import Reach, run_confined
+from rpl_optimize.running.sandbox import Reach, run_confined
 
 
 class NotJudgedError(Exception):

@@ -7,7 +7,7 @@
     meaning = judge.judge(after, candidate.declares)                       # GuardVerdicts, mangled names
 
 How a transformation says what it changes: ``EditCandidate(..., declares=(LoopHints(),))`` with values of
-``rpl_optimize.interfaces.declared_change``. Without any, the body of the one kernel may be rewritten and its
+``rpl_optimize.interfaces.transformation``. Without any, the body of the one kernel may be rewritten and its
 head may not; with some, nothing but these may differ, in the compiler's own tree. A hint for a loop may also
 stand in a ``__device__`` function of the file.
 
@@ -44,15 +44,15 @@ from typing import get_args
 import attrs
 
 from rpl_core.values import frozen
-from rpl_optimize.interfaces.declared_change import (
+from rpl_optimize.interfaces.transformation import (
     DeclaredChange,
+    GuardVerdict,
     LaunchBounds,
     LoopHints,
     ResizedArray,
     ShuffledReduction,
     StreamedStores,
 )
-from rpl_optimize.interfaces.transformation import GuardVerdict
 from rpl_optimize.source_meaning.declaration import Difference, differences, hints
 from rpl_optimize.source_meaning.effects import Effects, Step, moved_accesses
 from rpl_optimize.source_meaning.front_end import (

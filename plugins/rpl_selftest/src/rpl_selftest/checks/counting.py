@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.errors import RplError
-from rpl_selftest.bench import kernels
+from rpl_selftest.bench import Bench, Recorded, kernels
 from rpl_selftest.check import Check, Finding, NotPossibleError, judged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rpl_selftest.bench import Bench, Recorded
 
 _FMA = "SQ_INSTS_VALU_FMA_F64"
 _WAVES = "SQ_WAVES"

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from rpl_core.errors import RplError
 from rpl_core.files import read_regular
-from rpl_selftest.bench import CAPTURE, SMALL
+from rpl_selftest.bench import CAPTURE, SMALL, Bench
 from rpl_selftest.check import Check, Finding, NotPossibleError, Outcome, judged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rpl_selftest.bench import Bench
 
 #: What a profile with counters needs; other parts of the doctor's list concern commands of their own.
 _NEEDED = ("python", "runs-directory", "device-plugin", "rocprofv3", "gpu-access", "counters")

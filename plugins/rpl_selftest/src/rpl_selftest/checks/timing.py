@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rpl_core.model.metric import Origin
 from rpl_core.model.trace import TraceRole
 from rpl_measure.rank_tests import median
-from rpl_selftest.bench import TRACED, kernels
+from rpl_selftest.bench import TRACED, Bench, Recorded, Sizes, kernels
 from rpl_selftest.check import Check, Finding, NotPossibleError, judged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
-    from rpl_selftest.bench import Bench, Recorded, Sizes
 
 #: The steps of the events' clock are 0.01 us to 1 us, of some 4 ms (chosen: half of what a fault of 1 % is).
 _MOST_SLOPE = 0.005

@@ -7,7 +7,6 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rpl_core.errors import RplError, UsageError
 from rpl_core.model.metric import ORIGIN_MARK, SYNTHETIC_COMMAND_MARK
@@ -32,12 +31,11 @@ from rpl_testkit.rocpd_writer.views import (
     REGION_VIEWS,
     SUMMARY_VIEWS,
     WORK_VIEWS,
+    SqlView,
+    View,
     counter_views,
     create_view,
 )
-
-if TYPE_CHECKING:
-    from rpl_testkit.rocpd_writer.views import SqlView, View
 
 
 def guid_from_seed(seed: str | int) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rpl_core.values import frozen
 from rpl_testkit.rocprofv3_standin.command_line import (
+    EmulatedRocm,
     InputFileError,
     InputJob,
     expand_aggregates,
@@ -25,9 +26,6 @@ from rpl_testkit.synthetic_recording.mi300x import (
     counter_block,
     counter_definition,
 )
-
-if TYPE_CHECKING:
-    from rpl_testkit.rocprofv3_standin.command_line import EmulatedRocm
 
 BETA_VARIABLE: Final = "ROCPROFILER_PC_SAMPLING_BETA_ENABLED"
 #: As ``rocprofv3 -L`` lists them for gfx942: unit, smallest and largest interval.

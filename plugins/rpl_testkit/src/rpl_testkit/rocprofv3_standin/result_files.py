@@ -17,11 +17,10 @@ import attrs
 from rpl_core.model.metric import ORIGIN_MARK
 from rpl_core.values import frozen
 from rpl_testkit.rocpd_writer import write_rocpd
-from rpl_testkit.rocpd_writer.rows import AgentRow, DispatchRow, KernelRow, RocpdContents
+from rpl_testkit.rocpd_writer.rows import AgentRow, CounterRow, DispatchRow, KernelRow, RocpdContents
 from rpl_testkit.synthetic_recording.mi300x import CAPABILITY_WORD
 
 if TYPE_CHECKING:
-    from rpl_testkit.rocpd_writer.rows import CounterRow
     from rpl_testkit.rocprofv3_standin.command_line import EmulatedRocm, Log
     from rpl_testkit.rocprofv3_standin.passes import Pass
     from rpl_testkit.rocprofv3_standin.thread_trace import PcSampleSet

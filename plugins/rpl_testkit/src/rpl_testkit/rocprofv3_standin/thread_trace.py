@@ -19,12 +19,11 @@ import attrs
 from rpl_core.model.metric import ORIGIN_MARK
 from rpl_core.values import frozen
 from rpl_testkit.rocpd_writer.rows import DispatchRow, RocpdContents
-from rpl_testkit.rocprofv3_standin.passes import Pass, kernel_filter
+from rpl_testkit.rocprofv3_standin.passes import Pass, PcSampling, kernel_filter
 from rpl_testkit.rocprofv3_standin.result_files import NameKeys, output_file
 
 if TYPE_CHECKING:
     from rpl_testkit.rocprofv3_standin.command_line import Log
-    from rpl_testkit.rocprofv3_standin.passes import PcSampling
     from rpl_testkit.synthetic_recording.application_model import Application, KernelModel
 
 _HEADER: Final = "ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle"

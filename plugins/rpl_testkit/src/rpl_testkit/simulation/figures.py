@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rpl_core.values import frozen
-from rpl_testkit.simulation.runtime import FUNCTIONS
+from rpl_testkit.simulation.runtime import FUNCTIONS, HostWait, Played
 
 if TYPE_CHECKING:
     from rpl_testkit.programs import RecordedCall, RecordedProgram, RecordedWork
-    from rpl_testkit.simulation.runtime import HostWait, Played
 
 Group = Sequence[int]
 #: Ways in which other streams hold back work that was launched already.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 import attrs
 
@@ -54,9 +54,6 @@ from rpl_testkit.synthetic_recording.mi300x import (
     counter_row,
     mi300x_agents,
 )
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # Play an application's host program against an idealised device: its API calls, and when all happens.
 

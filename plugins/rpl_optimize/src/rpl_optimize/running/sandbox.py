@@ -27,6 +27,12 @@ from rpl_core.process import ProcessRequest, ProcessResult, run_command
 from rpl_core.process.runner import starting_as
 from rpl_core.values import frozen
 
+# A sandbox for commands that read or run what nobody trusts, as far as this machine has one.
+#
+# bubblewrap where it is installed, else user namespaces of the kernel; both give the same: no network, own
+# process numbers, nothing of the file system but what is named, most of it read-only. Where neither works,
+# commands run with limits on memory and files only, and who asked is told why.
+
 #: ``off``: everything is run without a sandbox, ``builds``: the runs of programs are; paths that a build
 #: needs beside what it names.
 SWITCH, MORE = "RPL_SANDBOX", "RPL_SANDBOX_READ"

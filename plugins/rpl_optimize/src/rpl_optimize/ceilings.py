@@ -1,4 +1,4 @@
-"""Ceilings that were measured on the user's own device: the rates of known work, and where they are kept."""
+"""Ceilings measured on the user's own device: small kernels of known work, their rates, and what is kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from rpl_core.errors import BadDataError
 from rpl_core.files import write_atomic
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, DeviceModel, MemoryCeiling, Pipe
 from rpl_core.values import frozen
-from rpl_optimize.ceilings import kept_path
 
 if TYPE_CHECKING:
     from rpl_core.model.recording import Recording
@@ -165,7 +164,7 @@ def _peaks(one: Benchmark, device: DeviceModel) -> Iterator[float]:
     yield from (c.peak_gflops for c in device.compute_ceilings if (c.data_type, c.pipe, c.origin) == wanted)
 
 
-# ``ceilings.json`` among the user's own settings: what was measured, by the name of the device.
+# The file of the rates among the user's settings, by the name of the device.
 
 _MAX_BYTES = 1 << 20
 
@@ -193,9 +192,8 @@ class KeptCeilings(_Strict):
     devices: dict[str, KeptDevice] = Field(default_factory=dict)
 
 
-def read_kept() -> KeptCeilings:
+def read_kept(path: Path) -> KeptCeilings:
     """Nothing where there is no file. Raises ``BadDataError`` for one that can't be used."""
-    path = kept_path()
     remedy = "delete the file and run `rpl ceilings measure` again"
     if path.exists() and not path.is_file():  # a FIFO would be waited for
         raise BadDataError(f"the measured ceilings in {path} are no regular file", next_step=remedy)
@@ -213,22 +211,22 @@ def read_kept() -> KeptCeilings:
         ) from error
 
 
-def keep(name: str, device: KeptDevice) -> Path | None:
-    """Put it in the place of an earlier one; ``None`` where that was measured and this is not."""
-    kept, path = read_kept(), kept_path()
+def keep(name: str, device: KeptDevice, path: Path) -> bool:
+    """Put it in the place of an earlier one, unless that was measured and this is not."""
+    kept = read_kept(path)
     earlier = kept.devices.get(name)
     if earlier is not None and earlier.origin == "measured" != device.origin:
-        return None
+        return False
     path.parent.mkdir(parents=True, exist_ok=True)
     devices = {**kept.devices, name: device}
     content = kept.model_copy(update={"devices": dict(sorted(devices.items()))}).model_dump(mode="json")
     write_atomic(path, json.dumps(content, indent=2) + "\n")
-    return path
+    return True
 
 
-def ceilings_of(device: DeviceModel) -> tuple[ComputeCeiling | MemoryCeiling, ...]:
+def ceilings_of(device: DeviceModel, path: Path) -> tuple[ComputeCeiling | MemoryCeiling, ...]:
     """What was measured on a device of this name: the best of copy, read and write is that of main memory."""
-    kept = read_kept().devices.get(device.name)
+    kept = read_kept(path).devices.get(device.name)
     if kept is None or kept.origin != "measured":
         return ()
     if (kept.architecture, kept.compute_units) != (device.architecture, device.compute_units):

@@ -41,6 +41,8 @@ from rpl_optimize.interfaces.builder import (
 from rpl_optimize.running.program_word import Program, find_program, why_no_mounts
 from rpl_optimize.session_layout import is_session_directory
 
+# Build a project by its own command in a copy of its tree, and notice what reaches into the original.
+
 #: A source tree with its assets; data sets do not belong into a copy per build (chosen).
 MAX_FILES = 100_000
 MAX_BYTES = 4 << 30

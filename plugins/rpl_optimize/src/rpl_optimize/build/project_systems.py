@@ -17,10 +17,12 @@ from rpl_core.process.runner import require_program
 from rpl_core.text import printable
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import NAME, Entry, find_database, read_database
+from rpl_optimize.build.project_build import enclosing_tree, program_place, project_builder
 from rpl_optimize.build.systems import is_header
 from rpl_optimize.interfaces.builder import Builder, BuildRequest, BuildSystem
-from rpl_optimize.projects.project_build import enclosing_tree, program_place, project_builder
 from rpl_optimize.running.program_word import find_program, why_no_mounts
+
+# What a project says of its build where nobody else does: CMake, PyTorch or make, and which source.
 
 
 def nothing_said(request: BuildRequest) -> bool:
