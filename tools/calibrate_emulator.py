@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rpl_emu.amd_counters import counter_map
+from rpl_emu.rocpd_file import counter_map
 
 TESTBED = Path(__file__).resolve().parents[1] / "examples" / "testbed"
 #: Counters of the sequencer that one run of rocprofv3 takes (docs/reference/counters.md).

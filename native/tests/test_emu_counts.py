@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import pytest
 
-from rpl_emu.amd_counters import amd_counters
+from rpl_emu.rocpd_file import amd_counters
 from rpl_testkit.requirements import require
 
 from .emu_corpus.counted_kernels import (

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from rpl_emu.amd_counters import amd_counters
+from rpl_emu.rocpd_file import amd_counters
 from rpl_testkit.requirements import require
 
 from .emu_program import CORPUS, DEVICE

@@ -12,9 +12,9 @@ import pytest
 from rpl_emu.replay import EmulatedReplayer
 from rpl_optimize.interfaces.equivalence import EquivalenceOptions, EquivalenceRequest, EquivalenceVerdict
 from rpl_vmreplay.capture.folder import open_capture
-from rpl_vmreplay.compare.judge import Allowance, Verdict, compare_code
+from rpl_vmreplay.compare.judge import Allowance, Verdict
 from rpl_vmreplay.compare.outputs import DataType
-from rpl_vmreplay.compare.pair import subjects_of
+from rpl_vmreplay.compare.pair import compare_code, subjects_of
 from rpl_vmreplay.interfaces import MemoryRange, ReplayRequest
 
 pytestmark = [pytest.mark.clang, pytest.mark.timeout(900)]

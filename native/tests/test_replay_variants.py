@@ -13,8 +13,8 @@ from rpl_testkit.requirements import require
 from rpl_vmreplay.capture.folder import open_capture
 from rpl_vmreplay.capture.plain_memory import captured_ranges
 from rpl_vmreplay.compare import judge
-from rpl_vmreplay.compare.judge import ACCEPTED, Allowance, Verdict, compare_code
-from rpl_vmreplay.compare.pair import subjects_of
+from rpl_vmreplay.compare.judge import ACCEPTED, Allowance, Verdict
+from rpl_vmreplay.compare.pair import compare_code, subjects_of
 from rpl_vmreplay.interfaces import MemoryEdit, ReplayRequest, Rounding
 
 from .replay_variants.variants import FOLDER, SUBJECTS

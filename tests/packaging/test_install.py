@@ -90,7 +90,7 @@ from rpl_core import hookimpl
 from rpl_core.interfaces.analyzer import AnalysisContext, AnalysisOutcome, Analyzer
 from rpl_core.interfaces.analyzer import KernelFigure
 from rpl_core.model.metric import Metric
-from rpl_emu.amd_counters import amd_counters
+from rpl_emu.rocpd_file import amd_counters
 from rpl_gfx1030.products import FAMILIES
 from rpl_gfx1100.plugin import rpl_device_models
 from rpl_gfx90a.products import GFX90A

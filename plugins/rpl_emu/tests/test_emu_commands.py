@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rpl_emu.amd_counters import amd_counters, counter_map
+from rpl_emu.rocpd_file import amd_counters, counter_map
 
 LAUNCHED = {
     "kernel": "k",

@@ -10,10 +10,9 @@ import pytest
 
 from rpl_core.errors import UsageError
 from rpl_mcp.optimizing import OptimizeTools
-from rpl_mcp.results import ReplayComparison
 from rpl_mcp.running import Allowed, Runner
 from rpl_mcp.server import make_server
-from rpl_mcp.tools import Tools
+from rpl_mcp.tools import ReplayComparison, Tools
 from rpl_vmreplay.cli.replay import _failure_document
 
 PAGE = (Path(__file__).parents[3] / "docs" / "mcp.md").read_text(encoding="utf-8")

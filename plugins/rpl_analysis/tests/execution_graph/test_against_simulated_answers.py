@@ -18,8 +18,8 @@ import pytest
 from rpl_analysis.execution_graph.build import execution_graph
 from rpl_analysis.execution_graph.graph import Confidence, EdgeKind, lanes_are_queues
 from rpl_rocprofv3.readers.catalog import RocpdReader
+from rpl_testkit.programs import write_database
 from rpl_testkit.simulation import figures
-from rpl_testkit.simulation.database import write_database
 from rpl_testkit.simulation.figures import proven_order
 from rpl_testkit.simulation.runtime import Costs, Played, beside, play
 

@@ -336,7 +336,7 @@ class AutotuneCall:
 
     def _tools(self, space: SearchSpace) -> TuningTools:
         from rpl_autotune.hookspecs import STRATEGIES
-        from rpl_autotune.outcome import RecordedRequest
+        from rpl_autotune.recorded_space import RecordedRequest
         from rpl_autotune.run_job import Cache
         from rpl_autotune.tuning import TuningTools
         from rpl_core.plugins.boundary import plugin_boundary
@@ -487,7 +487,8 @@ def _search(
 
 
 def _measured(tuning: Tuning) -> Any:
-    from rpl_autotune.outcome import RecordedRequest, measure_finally, without_final
+    from rpl_autotune.outcome import measure_finally, without_final
+    from rpl_autotune.recorded_space import RecordedRequest
     from rpl_autotune.tuning import JobWorkers
     from rpl_core.interfaces.executor import Workers
     from rpl_core.plugins.boundary import plugin_boundary

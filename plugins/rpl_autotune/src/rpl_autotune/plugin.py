@@ -42,7 +42,7 @@ def rpl_proposers() -> tuple[Proposer, ...]:
 
 @hookimpl
 def rpl_executors() -> tuple[Executor, ...]:
-    from rpl_autotune.outcome import RecordedExecutor
+    from rpl_autotune.recorded_space import RecordedExecutor
 
     return (RecordedExecutor(),)
 

@@ -1,6 +1,7 @@
 """Files of Kernel Tuner: its cache, and T4, the results format that autotuners share.
 
-Read and written by their documented shapes (docs/reference/autotuning-files.md). Times are milliseconds.
+Read and written by their documented shapes (docs/reference/autotuning-files.md). Times are milliseconds. The
+executor ``recorded`` answers searches from them.
 """
 
 from __future__ import annotations
@@ -12,17 +13,22 @@ import math
 import re
 import time
 import zlib
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from rpl_autotune.contracts import LARGEST_WHOLE, PARAMETER_NAME, AutotuneDocument, SpaceDescription
-from rpl_core.errors import BadDataError
+from rpl_autotune.interfaces import Job, Outcome, Reading, SearchSpace
+from rpl_core.errors import BadDataError, UsageError
 from rpl_core.files import read_regular
+from rpl_core.interfaces.executor import Answer, Executor, ExecutorRequest, Task, Workers
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:
-    from rpl_autotune.interfaces import SearchSpace, Value
+    from rpl_autotune.interfaces import Value
 
 
 _MOST_BYTES = 1 << 30
@@ -288,3 +294,64 @@ def _write(path: Path, content: Any) -> None:
     from rpl_core.files import write_atomic
 
     write_atomic(path, json.dumps(content, indent=1) + "\n")
+
+
+# The executor `recorded`: nothing runs, times are those of a recorded space (``--recorded FILE``).
+
+
+@frozen
+class RecordedRequest(ExecutorRequest):
+    """``recording`` is a recorded space, and ``space`` what is searched."""
+
+    recording: str | None = None
+    space: SearchSpace | None = attrs.field(default=None, repr=False)
+
+
+class RecordedExecutor(Executor):
+    """Answers from a cache file of Kernel Tuner or a T4 file: to try strategies without a GPU."""
+
+    name = "recorded"
+    summary = "answers from a recorded space instead of running anything (--recorded FILE)"
+
+    def open(self, request: ExecutorRequest) -> Workers:
+        if not isinstance(request, RecordedRequest) or not request.recording or not request.space:
+            raise UsageError(
+                "the executor 'recorded' needs a recorded space", next_step="add --recorded FILE"
+            )
+        return _RecordedWorkers(read_recorded(Path(request.recording)), request)
+
+
+class _RecordedWorkers(Workers):
+    def __init__(self, recorded: RecordedSpace, request: RecordedRequest) -> None:
+        assert request.space is not None
+        self._device = recorded.device or "recorded device"
+        self._space = request.space
+        self._recorded = recorded
+        self._done: deque[Answer] = deque()
+
+    def places(self) -> tuple[str, ...]:
+        return (self._device,)
+
+    def submit(self, task: Task) -> None:
+        job = Job.model_validate_json(task.argument)
+        readings = tuple(self._reading(variant.index) for variant in job.variants)
+        outcome = Outcome(number=job.number, device=self._device, readings=readings)
+        self._done.append(Answer(task.number, self._device, outcome.model_dump_json()))
+
+    def _reading(self, index: int) -> Reading:
+        result = self._recorded.result(self._space.values(index))
+        if result is None:
+            return Reading(index=index, state="failed", reason="the recording has no such configuration")
+        if result.time_ms is None:
+            return Reading(index=index, state="failed", reason=result.reason or "it failed when recorded")
+        # The file's own time, whatever it was made from: its smallest one is the best that can be found.
+        return Reading(index=index, state="ok", times_ms=(result.time_ms,), origin="measured")
+
+    def wait(self, timeout_s: float | None) -> tuple[Answer, ...]:
+        _ = timeout_s
+        done = tuple(self._done)
+        self._done.clear()
+        return done
+
+    def close(self) -> None:
+        self._done.clear()

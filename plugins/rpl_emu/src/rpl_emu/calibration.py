@@ -11,7 +11,7 @@ from typing import Any
 from rpl_core.errors import BadDataError
 from rpl_core.files import parse_json, read_regular
 from rpl_core.values import frozen
-from rpl_emu.amd_counters import amd_counters
+from rpl_emu.rocpd_file import amd_counters
 
 #: Counters of one program: thousands of rows of some 200 bytes (chosen).
 _MOST_BYTES = 64 << 20
@@ -77,18 +77,18 @@ def _emulated_sums(run: Path) -> dict[str, dict[str, int]]:
         raise BadDataError(
             f"{run}: no run of the emulated device", next_step="rpl profile --device gfx942-emu -- ./app"
         )
-    found: dict[str, dict[str, int]] = {}
+    by_kernel: dict[str, dict[str, int]] = {}
     for work in read_work(log).values():
         for launch in work.launches:
-            sums = found.setdefault(str(launch.facts["kernel"]), {})
+            sums = by_kernel.setdefault(str(launch.facts["kernel"]), {})
             for name, counter in amd_counters(launch.facts).items():
                 sums[name] = sums.get(name, 0) + int(counter["value"])
-    return found
+    return by_kernel
 
 
 def _recorded_sums(folder: Path) -> dict[str, dict[str, float]]:
     """A counter that several files have, as repeated runs do, is taken from the first of them."""
-    found: dict[str, dict[str, float]] = {}
+    by_kernel: dict[str, dict[str, float]] = {}
     for path in sorted(folder.rglob("*_counter_collection.csv")):
         sums: dict[tuple[str, str], float] = {}
         for row in _rows(path):
@@ -98,8 +98,8 @@ def _recorded_sums(folder: Path) -> dict[str, dict[str, float]]:
             except (KeyError, TypeError, ValueError) as error:
                 raise BadDataError(f"{path}: no CSV of counters", cause=str(error)) from error
         for (kernel, name), value in sums.items():
-            found.setdefault(kernel, {}).setdefault(name, value)
-    return found
+            by_kernel.setdefault(kernel, {}).setdefault(name, value)
+    return by_kernel
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -134,11 +134,11 @@ def read_recorded(path: Path, kernel: str) -> dict[str, float]:
 
 
 def _first_dispatch(rows: Iterable[Mapping[str, str]], dispatch: str) -> dict[str, float]:
-    found: dict[str, tuple[int, float]] = {}
+    totals: dict[str, tuple[int, float]] = {}
     for row in rows:
         number, name, value = int(row[dispatch]), row[_NAME], float(row[_VALUE])
-        first, total = found.get(name, (number, 0.0))
+        first, total = totals.get(name, (number, 0.0))
         if number < first:
             first, total = number, 0.0
-        found[name] = (first, total + value if number == first else total)
-    return {name: total for name, (_, total) in found.items()}
+        totals[name] = (first, total + value if number == first else total)
+    return {name: total for name, (_, total) in totals.items()}

@@ -77,7 +77,7 @@ def launch(context: click.Context, /, code_object: Path, as_json: bool, **flags:
     instruction that is not offered, or no LLVM; 124: a limit was reached.
     """
     from rpl_core.cli.output import shown_while_running
-    from rpl_emu.amd_counters import amd_counters
+    from rpl_emu.rocpd_file import amd_counters
     from rpl_emu.software_gpu import call
 
     output = session_of(context).output
@@ -148,8 +148,8 @@ def _print_launch(output: Output, answer: Answer) -> None:
             f"  {modelled['device']}: at least {modelled['bound_ns']:.0f} ns, by {modelled['bound_by']}"
             " (modelled, no prediction)"
         )
-    for one in document["not_to_the_bit"]:
-        output.note(f"{one['opcode']}: {one['why']}")
+    for opcode in document["not_to_the_bit"]:
+        output.note(f"{opcode['opcode']}: {opcode['why']}")
 
 
 @emu.command("run", context_settings={"ignore_unknown_options": True})
@@ -194,8 +194,8 @@ def run(
     from rpl_emu.software_gpu import environment, find_runtime, launcher_words
 
     require_program(command)
-    found = find_runtime(command, runtime)
-    words = [*launcher_words(found, sanitize=sanitize, strict_decode=strict_decode), *command]
+    started_with = find_runtime(command, runtime)
+    words = [*launcher_words(started_with, sanitize=sanitize, strict_decode=strict_decode), *command]
     settings = {"SOFTKFD_GPUS": str(gpus)}
     if time_limit is not None:
         settings["SOFTKFD_DEADLINE_NS"] = str(time.monotonic_ns() + int(time_limit * 1e9))
@@ -276,15 +276,15 @@ def opcodes(context: click.Context, *, refused: bool, as_json: bool) -> int:
 
     output = session_of(context).output
     document = call(["opcodes", "--known"], seconds=60).document
-    rows = [one for one in document["opcodes"] if not (refused and one["offered"])]
+    rows = [row for row in document["opcodes"] if not (refused and row["offered"])]
     if as_json:
         output.json({"schema_version": "1.0", **document, "opcodes": rows})
         return 0
-    for one in rows:
-        said = one["why"] if not one["offered"] else one["note"] or ""
-        mark = "offered" if one["offered"] else "refused"
-        output.line(f"{one['opcode']:32} {','.join(one['encodings']):16} {mark}  {said}".rstrip())
-    offered = sum(one["offered"] for one in document["opcodes"])
+    for row in rows:
+        said = row["why"] if not row["offered"] else row["note"] or ""
+        mark = "offered" if row["offered"] else "refused"
+        output.line(f"{row['opcode']:32} {','.join(row['encodings']):16} {mark}  {said}".rstrip())
+    offered = sum(row["offered"] for row in document["opcodes"])
     output.line(f"{offered} of {len(document['opcodes'])} opcodes are offered ({document['disassembler']})")
     return 0
 
@@ -317,16 +317,16 @@ def calibrate(
     output = session_of(context).output
     if launched.is_dir():
         compared = compare_programs(launched, recorded)
-        found = tuple(one for one in compared if kernel is None or kernel in one.kernel)
+        counters = tuple(counter for counter in compared if kernel is None or kernel in counter.kernel)
     else:
         document = read_launch(launched)
-        found = compare(document, read_recorded(recorded, kernel or document["kernel"]))
+        counters = compare(document, read_recorded(recorded, kernel or document["kernel"]))
     if as_json:
-        rows = [{**attrs.asdict(one), "agrees": one.agrees} for one in found]
+        rows = [{**attrs.asdict(counter), "agrees": counter.agrees} for counter in counters]
         output.json({"schema_version": "1.0", "counters": rows})
     else:
-        for one in found:
-            verdict = "agrees" if one.agrees else "differs"
-            line = f"{one.counter:28} {one.emulated:>14} {one.recorded:>14.0f}  {verdict}"
-            output.line(f"{line}  {one.kernel}".rstrip())
-    return 0 if all(one.agrees for one in found) else 1
+        for counter in counters:
+            verdict = "agrees" if counter.agrees else "differs"
+            line = f"{counter.counter:28} {counter.emulated:>14} {counter.recorded:>14.0f}  {verdict}"
+            output.line(f"{line}  {counter.kernel}".rstrip())
+    return 0 if all(counter.agrees for counter in counters) else 1

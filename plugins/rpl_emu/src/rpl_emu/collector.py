@@ -120,7 +120,7 @@ class EmulatedCollector(Collector):
 
 
 def _offered(counters: tuple[str, ...]) -> list[str]:
-    from rpl_emu.amd_counters import counter_map
+    from rpl_emu.rocpd_file import counter_map
 
     return [name for name in counters if name in counter_map()["counters"]]
 

@@ -121,8 +121,8 @@ class HeatSection(ReportSection):
         return tuple(drawn)
 
     def explain(self, request: SectionRequest, kernel: str) -> tuple[Block, ...]:
-        found = [heat for heat in _kernels(request) if heat.kernel == kernel]
-        return tuple(block for heat in found for block in _explained(heat, request))
+        of_kernel = [heat for heat in _kernels(request) if heat.kernel == kernel]
+        return tuple(block for heat in of_kernel for block in _explained(heat, request))
 
 
 def _kernels(request: SectionRequest) -> tuple[KernelHeat, ...]:

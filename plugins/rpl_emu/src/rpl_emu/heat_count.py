@@ -101,10 +101,10 @@ class _Lines:
         self._codes: list[CodeObject] = []
         for word in command:
             try:
-                found = read_code_objects(Path(word)) if Path(word).is_file() else ()
+                codes = read_code_objects(Path(word)) if Path(word).is_file() else ()
             except (RplError, OSError, ValueError):  # options, data, scripts
                 continue
-            self._codes += [code for code in found if code.architecture == _ISA]
+            self._codes += [code for code in codes if code.architecture == _ISA]
 
     def of(self, symbol: str, addresses: Sequence[int]) -> tuple[Mapping[int, SourcePlace], str | None]:
         from rpl_codeobject.reading.debug_info import source_lines
@@ -170,4 +170,4 @@ def _lines_of(places: Iterable[HeatPlace]) -> list[HeatLine]:
         HeatLine(source=source, line=line, executed=executed, vector=vector, lanes=lanes)
         for (source, line), (executed, vector, lanes) in sums.items()
     ]
-    return sorted(lines, key=lambda one: (-one.executed, one.source, one.line))
+    return sorted(lines, key=lambda line: (-line.executed, line.source, line.line))

@@ -90,21 +90,22 @@ def _device_code(path: Path, folder: Path) -> list[Path]:
     if not path.is_file():
         return [path]  # the decoder says what is wrong with it
     try:
-        found = read_code_objects(path)
+        code_objects = read_code_objects(path)
     except BadDataError:
         with path.open("rb") as file:
             machine = file.read(20)[18:20]
         if machine == _AMDGPU:
             return [path]  # a code object without metadata has instructions all the same
         raise
-    if len(found) == 1 and path.stat().st_size == len(found[0].elf):
+    if len(code_objects) == 1 and path.stat().st_size == len(code_objects[0].elf):
         return [path]
     parts = []
-    for number, one in enumerate(one for one in found if one.architecture == _ARCHITECTURE):
+    emulated = [code_object for code_object in code_objects if code_object.architecture == _ARCHITECTURE]
+    for number, code_object in enumerate(emulated):
         parts.append(folder / f"{number}.hsaco")
-        parts[-1].write_bytes(one.elf)
+        parts[-1].write_bytes(code_object.elf)
     if not parts:
-        others = ", ".join(sorted({one.architecture for one in found})) or "no GPU"
+        others = ", ".join(sorted({code_object.architecture for code_object in code_objects})) or "no GPU"
         raise BadDataError(f"{path} holds code for {others}, none for {_ARCHITECTURE}")
     return parts
 
@@ -121,20 +122,20 @@ def _function(name: str, content: Mapping[str, Any]) -> FunctionMix:
     while code and code[-1]["opcode"] == _PADDING:
         code.pop()
     ends: dict[int, int] = {}
-    for one in code:
-        if "target" in one and one["target"] <= one["at"]:
-            ends[one["target"]] = max(ends.get(one["target"], 0), one["at"])
+    for instruction in code:
+        if "target" in instruction and instruction["target"] <= instruction["at"]:
+            ends[instruction["target"]] = max(ends.get(instruction["target"], 0), instruction["at"])
     places: dict[str, list[int]] = {}
-    for one in sorted(code, key=lambda one: int(one["at"])):
-        places.setdefault(one["class"] or "unknown", []).append(one["at"])
+    for instruction in sorted(code, key=lambda instruction: int(instruction["at"])):
+        places.setdefault(instruction["class"] or "unknown", []).append(instruction["at"])
     return FunctionMix(
         name,
         bool(content["kernel"]),
         len(code),
-        {class_: len(found) for class_, found in sorted(places.items())},
-        dict(sorted(Counter(one["opcode"] for one in code).items())),
+        {class_: len(addresses) for class_, addresses in sorted(places.items())},
+        dict(sorted(Counter(instruction["opcode"] for instruction in code).items())),
         tuple(Loop(head, end, _between(places, head, end)) for head, end in sorted(ends.items())),
-        tuple(one["refused"] for one in code if "refused" in one),
+        tuple(instruction["refused"] for instruction in code if "refused" in instruction),
     )
 
 

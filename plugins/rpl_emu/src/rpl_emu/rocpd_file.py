@@ -14,6 +14,9 @@ import os
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +24,34 @@ from rpl_core.errors import BadDataError, RplError
 from rpl_core.files import storage_error
 from rpl_core.model.metric import ORIGIN_MARK, Origin
 from rpl_core.values import frozen
-from rpl_emu.amd_counters import amd_counters
 from rpl_emu.software_gpu import DEVICE, PRODUCT
+
+# AMD's counter names for the emulator's classes of instructions. ``data/counters.json`` is the whole map.
+
+
+@cache
+def counter_map() -> dict[str, Any]:
+    """``{"counters": {name: {"classes": [patterns], "of": field, "status": ..., "source": ...}}}``"""
+    text = files("rpl_emu").joinpath("data/counters.json").read_text(encoding="utf-8")
+    content: dict[str, Any] = json.loads(text)
+    return content
+
+
+def amd_counters(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The counters of a launch, each with whether its classification is proven."""
+    by_name: dict[str, dict[str, Any]] = {}
+    for name, rule in counter_map()["counters"].items():
+        if rule["of"] == "waves":
+            value = int(document["waves"])
+        else:
+            value = sum(
+                int(counts.get(rule["of"], 0))
+                for class_, counts in document["classes"].items()
+                if any(fnmatchcase(class_, pattern) for pattern in rule["classes"])
+            )
+        by_name[name] = {"value": value, "status": rule["status"]}
+    return by_name
+
 
 # What the software KFD wrote down of a program's launches, laid out in time by what is modelled.
 #
@@ -318,8 +347,8 @@ class _File:
     def _kernels(self, pid: int, launches: Sequence[EmulatedLaunch]) -> dict[int, int]:
         """Numbers of kernels by address of the descriptor."""
         first: dict[int, EmulatedLaunch] = {}
-        for one in launches:
-            first.setdefault(one.facts["kernel_object"], one)
+        for launch in launches:
+            first.setdefault(launch.facts["kernel_object"], launch)
         code = [(1, _NODE, pid, launches[0].facts["gpu"], "memory://emulated", "MEMORY")]
         self._rows("rocpd_info_code_object", "id nid pid agent_id uri storage_type", code)
         columns = (
@@ -328,7 +357,7 @@ class _File:
             "accum_vgpr_count"
         )
         numbers = {address: number for number, address in enumerate(sorted(first), 1)}
-        rows = (_kernel_row(numbers[address], pid, one.facts) for address, one in first.items())
+        rows = (_kernel_row(numbers[address], pid, launch.facts) for address, launch in first.items())
         self._rows("rocpd_info_kernel_symbol", columns, rows)
         return numbers
 
@@ -354,21 +383,21 @@ class _File:
                 _NODE,
                 pid,
                 pid,
-                one.facts["gpu"],
-                kernels[one.facts["kernel_object"]],
+                launch.facts["gpu"],
+                kernels[launch.facts["kernel_object"]],
                 number,
-                queues[one.queue],
-                queues[one.queue],
-                one.begin_ns,
-                one.end_ns,
-                one.facts["scratch_bytes"],
-                one.facts["lds_bytes"],
-                *one.facts["workgroup"],
-                *one.facts["grid"],
+                queues[launch.queue],
+                queues[launch.queue],
+                launch.begin_ns,
+                launch.end_ns,
+                launch.facts["scratch_bytes"],
+                launch.facts["lds_bytes"],
+                *launch.facts["workgroup"],
+                *launch.facts["grid"],
                 1,
                 number,
             )
-            for number, one in zip(numbers, launches, strict=True)
+            for number, launch in zip(numbers, launches, strict=True)
         )
         self._rows("rocpd_kernel_dispatch", columns, rows)
 
@@ -376,13 +405,13 @@ class _File:
         """A record and a wait, with a handle of their own, for each signal that one queue set for another."""
         rows, events = [], []
         number = len(work.launches)
-        for handle, one in enumerate(work.events, 1):
-            if one.source_queue not in queues or one.queue not in queues:
+        for handle, event in enumerate(work.events, 1):
+            if event.source_queue not in queues or event.queue not in queues:
                 continue  # a queue without launches orders nothing
-            source, queue = queues[one.source_queue], queues[one.queue]
+            source, queue = queues[event.source_queue], queues[event.queue]
             sides = (
-                (4, one.source_queue[0], source, 3 * one.set_after + 1, one.set_ns),
-                (5, one.queue[0], queue, 3 * one.waited_at + 2, one.waited_ns),
+                (4, event.source_queue[0], source, 3 * event.set_after + 1, event.set_ns),
+                (5, event.queue[0], queue, 3 * event.waited_at + 2, event.waited_ns),
             )
             for name, gpu, of, place, at in sides:
                 number += 1
@@ -406,9 +435,10 @@ class _File:
         )
         self._rows("rocpd_info_pmc", columns, rows)
         values = []
-        for number, one in enumerate(launches, 1):
-            counters = amd_counters(one.facts)
-            values += [(number, ids[one.facts["gpu"], name], counters[name]["value"], "{}") for name in names]
+        for number, launch in enumerate(launches, 1):
+            counters = amd_counters(launch.facts)
+            gpu = launch.facts["gpu"]
+            values += [(number, ids[gpu, name], counters[name]["value"], "{}") for name in names]
         self._rows("rocpd_pmc_event", "event_id pmc_id value extdata", values)
 
 

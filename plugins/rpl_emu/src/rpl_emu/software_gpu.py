@@ -109,7 +109,7 @@ def emulated_device() -> DeviceModel:
     from rpl_amdgpu.models import device_models
     from rpl_gfx942.products import GFX942
 
-    model = next(one for one in device_models(GFX942) if one.name == "mi300x")
+    model = next(device for device in device_models(GFX942) if device.name == "mi300x")
     return attrs.evolve(model, name=DEVICE, architecture=DEVICE, product=PRODUCT, chip_ids=())
 
 

@@ -19,20 +19,26 @@ from pydantic import Field
 from rpl_core.errors import BadDataError, ExitCode, UsageError
 from rpl_core.files import parse_json, read_regular
 from rpl_core.text import is_masked
-from rpl_mcp.results import (
+from rpl_mcp.running import Allowed, Child, Runner, failure
+from rpl_mcp.tools import (
     AcceptResult,
     AllowedResult,
     BuildResult,
+    Device,
     MeasureResult,
+    Name,
     OptimizeResult,
+    PathText,
     ProposeResult,
     StageResult,
     StartResult,
+    Text,
     VerdictResult,
     Waiting,
+    Words,
+    teller,
+    tool,
 )
-from rpl_mcp.running import Allowed, Child, Runner, failure
-from rpl_mcp.tools import Device, Name, PathText, Text, Words, teller, tool
 from rpl_optimize.cli.optimize import optimize
 from rpl_optimize.contracts import (
     BaselineProfiledData,

@@ -448,5 +448,5 @@ def _is_precise(precision: Precision, required: Requirement) -> bool:
 
 def _fewest(suffices: Callable[[int], bool], least: int) -> int | None:
     """The fewest runs from ``least`` on that suffice; more always suffice too."""
-    found = least + bisect_left(range(least, MOST_RUNS + 1), True, key=suffices)
-    return found if found <= MOST_RUNS else None
+    runs = least + bisect_left(range(least, MOST_RUNS + 1), True, key=suffices)
+    return runs if runs <= MOST_RUNS else None

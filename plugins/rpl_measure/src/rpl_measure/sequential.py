@@ -167,14 +167,16 @@ def last_look(
     Pairs behind that look change nothing: nobody may go on until chance decides otherwise. With too few pairs
     for the next look it is the last one that was taken, whose decision is then to continue.
     """
-    found: int | None = None
+    reached: int | None = None
     for pairs in rule.all_looks:
         if pairs > len(log_ratios):
             break
-        found = pairs
+        reached = pairs
         if decide(log_ratios[:pairs], _of_first_pairs(pairs, guards), rule) is not Decision.CONTINUE:
             break
-    return None if found is None else take_look(log_ratios[:found], _of_first_pairs(found, guards), rule)
+    return (
+        None if reached is None else take_look(log_ratios[:reached], _of_first_pairs(reached, guards), rule)
+    )
 
 
 def decide(log_ratios: Sequence[float], guards: Mapping[str, Sequence[float]], rule: AcceptRule) -> Decision:

@@ -172,8 +172,8 @@ def run_directories(folder: Path) -> tuple[Path, ...]:
     """The run directories directly in ``folder``, oldest first; links (``latest``) are not followed."""
     if not folder.is_dir():
         return ()
-    found = [entry for entry in folder.iterdir() if not entry.is_symlink() and is_run_directory(entry)]
-    return tuple(sorted(found, key=lambda run: (load_manifest(run).created_utc, run.name)))
+    runs = [entry for entry in folder.iterdir() if not entry.is_symlink() and is_run_directory(entry)]
+    return tuple(sorted(runs, key=lambda run: (load_manifest(run).created_utc, run.name)))
 
 
 def observe_pass(
@@ -275,8 +275,8 @@ def check_comparable(base: Side, new: Side, *, allow_synthetic: bool, forced: bo
 
 
 def _values(side: Side, field: str) -> tuple[object, ...]:
-    found = {getattr(gpu, field) for gpu in side.gpus} - {None}
-    return tuple(sorted(found, key=str))
+    values = {getattr(gpu, field) for gpu in side.gpus} - {None}
+    return tuple(sorted(values, key=str))
 
 
 def _listed(values: tuple[object, ...]) -> str:

@@ -39,7 +39,9 @@ class Sizes:
     launches: int
 
     def words(self) -> tuple[str, ...]:
-        return tuple(str(one) for one in (self.workgroups, self.iterations, self.mebibytes, self.launches))
+        return tuple(
+            str(number) for number in (self.workgroups, self.iterations, self.mebibytes, self.launches)
+        )
 
 
 @frozen
@@ -110,7 +112,7 @@ class Rate:
 
 def benchmarks_for(device: DeviceModel) -> tuple[Benchmark, ...]:
     """The kernels of main memory, and those of levels and arithmetic that have a theoretical peak."""
-    return tuple(one for one in BENCHMARKS if one.streams or _peak(one, device) is not None)
+    return tuple(b for b in BENCHMARKS if b.streams or _peak(b, device) is not None)
 
 
 def rates_of(
@@ -121,15 +123,15 @@ def rates_of(
     Raises ``BadDataError`` where one did not run that every GPU has.
     """
     times = _durations(recording)
-    missing = [one.kernel for one in wanted if one.pipe in _EVERYWHERE and not times.get(one.kernel)]
+    missing = [b.kernel for b in wanted if b.pipe in _EVERYWHERE and not times.get(b.kernel)]
     if missing:
         raise BadDataError(
             f"the recording holds no launch of {', '.join(missing)}",
             cause="the collector lost launches, or the program ended early",
             next_step="run it again with --debug",
         )
-    ran = (one for one in wanted if times.get(one.kernel))
-    return tuple(_rate(one, times[one.kernel], sizes, device) for one in ran)
+    ran = (b for b in wanted if times.get(b.kernel))
+    return tuple(_rate(b, times[b.kernel], sizes, device) for b in ran)
 
 
 def _durations(recording: Recording) -> dict[str, list[int]]:
@@ -138,30 +140,37 @@ def _durations(recording: Recording) -> dict[str, list[int]]:
         lasted = trace.dispatches.duration_ns().tolist()
         for kernel, duration in zip(trace.dispatches.kernel.tolist(), lasted, strict=True):
             durations.setdefault(trace.kernels[kernel].name.partition("(")[0], []).append(duration)
-    return {name: [one for one in lasted if one > 0] for name, lasted in durations.items()}
+    return {name: [ns for ns in lasted if ns > 0] for name, lasted in durations.items()}
 
 
-def _rate(one: Benchmark, durations: list[int], sizes: Sizes, device: DeviceModel) -> Rate:
-    work = one.work_of(sizes)
-    best, peak = work / min(durations), _peak(one, device)  # per ns: GB/s and GFLOP/s
+def _rate(benchmark: Benchmark, durations_ns: list[int], sizes: Sizes, device: DeviceModel) -> Rate:
+    work = benchmark.work_of(sizes)
+    best, slowest = work / min(durations_ns), work / max(durations_ns)  # per ns: GB/s and GFLOP/s
+    peak = _peak(benchmark, device)
     refused = None
     if peak is not None and best > peak * _ABOVE_PEAK:
         refused = f"above the theoretical peak of {peak:,.10g}: the kernel did less than it should"
-    return Rate(one.kernel, one.what, one.pipe, work, len(durations), best, work / max(durations), refused)
+    return Rate(
+        kernel=benchmark.kernel,
+        what=benchmark.what,
+        pipe=benchmark.pipe,
+        work=work,
+        launches=len(durations_ns),
+        best=best,
+        slowest=slowest,
+        refused=refused,
+    )
 
 
-def _peak(one: Benchmark, device: DeviceModel) -> float | None:
-    return next(_peaks(one, device), None)
-
-
-def _peaks(one: Benchmark, device: DeviceModel) -> Iterator[float]:
+def _peak(benchmark: Benchmark, device: DeviceModel) -> float | None:
+    """The theoretical peak, GB/s or GFLOP/s; ``None`` where the device model has none."""
     spec = CeilingOrigin.SPEC
-    if one.pipe is None:
+    if benchmark.pipe is None:
         known = (c for c in device.memory_ceilings if c.origin is spec)
-        yield from (c.peak_gbps for c in known if one.streams or c.level == one.what)
-        return
-    wanted = (one.what, one.pipe, spec)
-    yield from (c.peak_gflops for c in device.compute_ceilings if (c.data_type, c.pipe, c.origin) == wanted)
+        return next((c.peak_gbps for c in known if benchmark.streams or c.level == benchmark.what), None)
+    wanted = (benchmark.what, benchmark.pipe, spec)
+    rates = (c for c in device.compute_ceilings if (c.data_type, c.pipe, c.origin) == wanted)
+    return next((c.peak_gflops for c in rates), None)
 
 
 # The file of the rates among the user's settings, by the name of the device.
@@ -238,18 +247,18 @@ def _ceilings(kept: KeptDevice, device: DeviceModel) -> Iterator[ComputeCeiling 
     origin = CeilingOrigin.MEASURED
     usable = [rate for rate in kept.rates if rate.refused is None]
     levels = [c.level for c in device.memory_ceilings]  # the farthest is the first
-    streams = [one for one in usable if one.pipe is None and one.what not in levels]
+    streams = [rate for rate in usable if rate.pipe is None and rate.what not in levels]
     if streams and levels:
-        best = max(streams, key=lambda one: one.best)
+        best = max(streams, key=lambda rate: rate.best)
         yield MemoryCeiling(levels[0], best.best, origin, _source(best, kept))
-    for one in usable:
-        if one.what in levels:
-            yield MemoryCeiling(one.what, one.best, origin, _source(one, kept))
-        elif one.pipe is not None:
-            yield ComputeCeiling(one.what, Pipe(one.pipe), one.best, origin, _source(one, kept))
+    for rate in usable:
+        if rate.what in levels:
+            yield MemoryCeiling(rate.what, rate.best, origin, _source(rate, kept))
+        elif rate.pipe is not None:
+            yield ComputeCeiling(rate.what, Pipe(rate.pipe), rate.best, origin, _source(rate, kept))
 
 
-def _source(one: Rate, kept: KeptDevice) -> str:
-    spread = f"slowest {one.slowest:,.6g}"
+def _source(rate: Rate, kept: KeptDevice) -> str:
+    spread = f"slowest {rate.slowest:,.6g}"
     made = f"rpl ceilings measure {kept.rpl_version}, {kept.date}"
-    return f"{one.kernel}, best of {one.launches}, {spread}; {made}"
+    return f"{rate.kernel}, best of {rate.launches}, {spread}; {made}"

@@ -32,10 +32,11 @@ from rpl_testkit.rocpd_writer import (
     RegionRow,
     RocpdContents,
     StreamRow,
+    guid_from_seed,
+    table_suffix,
     write_rocpd,
 )
 from rpl_testkit.rocpd_writer.rows import HipEventRow
-from rpl_testkit.rocpd_writer.writer import guid_from_seed, table_suffix
 from rpl_testkit.rocprofv3_standin.json_file import json_text
 from rpl_testkit.rocprofv3_standin.result_files import csv_files
 from rpl_testkit.synthetic_recording.mi300x import mi300x_agents

@@ -113,13 +113,13 @@ def keep(document: SelftestDocument) -> Path | None:
     return path
 
 
-def _result_json(one: KeptResult) -> dict[str, Any]:
+def _result_json(result: KeptResult) -> dict[str, Any]:
     return {
-        "origin": one.origin,
-        "date": one.date,
-        "refuted": list(one.refuted),
-        "confirmed": one.confirmed,
-        "not_possible": one.not_possible,
+        "origin": result.origin,
+        "date": result.date,
+        "refuted": list(result.refuted),
+        "confirmed": result.confirmed,
+        "not_possible": result.not_possible,
     }
 
 
@@ -148,11 +148,11 @@ class SelftestCheck(DoctorCheck):
     summary = "what the last self-test of this machine refuted"
 
     def check(self) -> DoctorReport:
-        kept = read_kept().values()
-        refuted = [result for result in kept if result.refuted]
+        results = read_kept().values()
+        refuted = [result for result in results if result.refuted]
         # What a stand-in or an emulator refutes is told, and breaks nothing here.
         broken = any(result.origin == "measured" for result in refuted)
-        told = "; ".join(result.line for result in refuted or kept)
+        told = "; ".join(result.line for result in refuted or results)
         if not broken:
             return DoctorReport(DoctorStatus.OK, told)
         return DoctorReport(DoctorStatus.BROKEN, told, "figures that rest on what was refuted", _WHAT_TO_DO)
@@ -172,16 +172,16 @@ class SelftestAnalyzer(Analyzer):
         if context.device is None:
             return AnalysisOutcome({})
         try:
-            kept = read_kept().get(context.device.name)
+            result = read_kept().get(context.device.name)
         except BadDataError as error:
             unread = Diagnostic("selftest.unreadable", error.fact, cause=error.cause, remedy=error.next_step)
             return AnalysisOutcome({}, (unread,))
-        if kept is None or kept.origin != context.recording.origin.value:
+        if result is None or result.origin != context.recording.origin.value:
             return AnalysisOutcome({})
-        if not kept.refuted:
-            return AnalysisOutcome({}, (), (kept.line,))
-        refuted = Diagnostic("selftest.refuted", kept.line, remedy=_WHAT_TO_DO, count=len(kept.refuted))
-        return AnalysisOutcome({}, (refuted,), (kept.line,))
+        if not result.refuted:
+            return AnalysisOutcome({}, (), (result.line,))
+        refuted = Diagnostic("selftest.refuted", result.line, remedy=_WHAT_TO_DO, count=len(result.refuted))
+        return AnalysisOutcome({}, (refuted,), (result.line,))
 
 
 # The one file to send back: written without what identifies who ran it, read as if an enemy had made it.
@@ -287,22 +287,22 @@ def write_archive(path: Path, document: SelftestDocument, page: str) -> None:
 def read_archive(path: Path) -> Mapping[str, bytes]:
     """Name to content. ``MissingError``: no such file; ``BadDataError``: it is anything but an archive."""
     plain = _unpacked(read_regular(path, _MOST_PACKED), path)
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
             for entry in archive:
                 if entry.name not in _MEMBERS or entry.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
                     raise _no_archive(path, f"it holds {entry.name[:80]!r}, which no self-test writes")
-                if entry.name in found:
+                if entry.name in files:
                     raise _no_archive(path, f"it holds {entry.name} twice")
                 content = archive.extractfile(entry)
                 assert content is not None
-                found[entry.name] = content.read(_MOST_UNPACKED)
+                files[entry.name] = content.read(_MOST_UNPACKED)
     except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
         raise _no_archive(path, str(error)[:200]) from None
-    if DOCUMENT not in found:
+    if DOCUMENT not in files:
         raise _no_archive(path, f"it holds no {DOCUMENT}")
-    return found
+    return files
 
 
 def _unpacked(packed: bytes, path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""A host program recorded call by call as a ``Trace``: for tests of who waits for whom on the GPU.
+"""A host program recorded call by call, as a ``Trace`` or a file: for tests of who waits for whom on the GPU.
 
 Times are microseconds. Calls follow each other unless ``at_us`` says when; work has the times that a test
 gives it. Stream ids are the profiler's, handles the program's pointers.
@@ -12,12 +12,27 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rpl_core.values import frozen
+from rpl_testkit.rocpd_writer import (
+    AgentRow,
+    CopyRow,
+    DispatchRow,
+    KernelRow,
+    ProcessRow,
+    QueueRow,
+    RegionArgument,
+    RegionRow,
+    RocpdContents,
+    StreamRow,
+    guid_from_seed,
+    write_rocpd,
+)
 from rpl_testkit.traces import mi300x_agent
 
 if TYPE_CHECKING:
-    from rpl_core.model.trace import ApiCalls, Copies, Dispatches, LaunchShapes, Trace
+    from collections.abc import Iterator
+    from pathlib import Path
 
-__all__ = ["RecordedCall", "RecordedProgram", "RecordedWork"]
+    from rpl_core.model.trace import ApiCalls, Copies, Dispatches, LaunchShapes, Trace
 
 _FIRST_HANDLE = 0x55D0_C0A0_0000
 #: When the programs' time 0 is: recorded times are never negative.
@@ -268,3 +283,82 @@ def _no_shapes() -> LaunchShapes:
         lds_bytes=np.zeros(0, np.int64),
         scratch_bytes=np.zeros(0, np.int64),
     )
+
+
+# A played program as the database that rocprofv3 would have written of it.
+
+#: As ``RecordedProgram.trace`` numbers them.
+_PID, _FIRST_GPU = 100, 2
+_ONE = (1, 1, 1)
+
+
+def write_database(path: Path, program: RecordedProgram) -> None:
+    """Write the calls and work of a program of one process; copies are from the host."""
+    kernels = sorted({work.name for work in program.work if not work.is_copy})
+    launched = [work for work in program.work if not work.is_copy]
+    contents = RocpdContents(
+        guid=guid_from_seed(path.name),
+        process=ProcessRow(_PID, "./simulated", 1, max(work.end_ns for work in program.work)),
+        agents=(
+            AgentRow(0, "CPU", "cpu", "CPU"),
+            *(AgentRow(_FIRST_GPU + gpu, "GPU", "gfx942", "MI300X") for gpu in range(program.gpus)),
+        ),
+        kernels=tuple(KernelRow(i, name, name) for i, name in enumerate(kernels, 1)),
+        dispatches=[
+            DispatchRow(
+                dispatch_id=number,
+                kernel_id=1 + kernels.index(work.name),
+                agent=_FIRST_GPU + work.gpu,
+                queue_id=1 + work.queue,
+                stream_id=work.stream,
+                begin_ns=work.begin_ns,
+                end_ns=work.end_ns,
+                grid=_ONE,
+                workgroup=_ONE,
+                stack_id=work.correlation_id,
+            )
+            for number, work in enumerate(launched, 1)
+        ],
+        copies=[
+            CopyRow(
+                name=work.name,
+                source_agent=0,
+                destination_agent=_FIRST_GPU + work.gpu,
+                size_bytes=4096,
+                stream_id=work.stream,
+                begin_ns=work.begin_ns,
+                end_ns=work.end_ns,
+                stack_id=work.correlation_id,
+            )
+            for work in program.work
+            if work.is_copy
+        ],
+        regions=[
+            RegionRow(
+                name=call.function,
+                category="HIP_RUNTIME_API_EXT",
+                stack_id=call.correlation_id,
+                begin_ns=call.begin_ns,
+                end_ns=call.end_ns,
+                arguments=tuple(_arguments(call)),
+                tid=call.thread,
+            )
+            for call in program.calls
+        ],
+        queues=tuple(QueueRow(1 + n, f"Queue {n}") for n in sorted({work.queue for work in launched})),
+        streams=tuple(StreamRow(n, f"Stream {n}") for n in sorted({work.stream for work in program.work})),
+        thread_ids=tuple(sorted({call.thread for call in program.calls})),
+    )
+    write_rocpd(path, contents, synthetic=True)
+
+
+def _arguments(call: RecordedCall) -> Iterator[RegionArgument]:
+    """Names and types as the profiler records them (docs/reference/execution-graph.md, 2.9)."""
+    if call.stream is not None:
+        yield RegionArgument("ihipStream_t*", "stream", hex(call.stream))
+    if call.event is not None:
+        yield RegionArgument("ihipEvent_t*", "event", hex(call.event))
+    if call.flags is not None:
+        yield RegionArgument("unsigned int", "flags", str(call.flags))
+    if call.device is not None:
+        yield RegionArgument("int", "deviceId", str(call.device))

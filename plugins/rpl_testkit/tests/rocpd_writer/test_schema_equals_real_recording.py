@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from rpl_testkit.rocpd_writer import create_schema
 from rpl_testkit.rocpd_writer.tables import SCHEMA_VERSIONS, patch_level
-from rpl_testkit.rocpd_writer.writer import create_schema
 
 REAL = "rocpd/flydsl-gfx1250-v3/146104_results.db"
 SYNTHETIC_PAIR = ("rocpd/synthetic-gfx942/trace_results.db", "rocpd/synthetic-gfx942/pmc_results.db")

@@ -58,7 +58,7 @@ class CapturedLaunchCheck(EquivalenceCheck):
 
         from rpl_core.cli.command_options import option_values
         from rpl_core.cli.session import session_of
-        from rpl_vmreplay.replayers import DEFAULT_REPLAYER, replayer_of
+        from rpl_vmreplay.replay import DEFAULT_REPLAYER, replayer_of
 
         session = session_of(click.get_current_context())
         replayer, options = replayer_of(session, DEFAULT_REPLAYER), option_values(session, "full-vm", {})
@@ -75,8 +75,7 @@ class CapturedLaunchCheck(EquivalenceCheck):
             return _not_run(error.one_line())
 
     def _check(self, request: EquivalenceRequest) -> EquivalenceReport:
-        from rpl_vmreplay.compare.judge import compare_code
-        from rpl_vmreplay.compare.pair import subjects_of
+        from rpl_vmreplay.compare.pair import compare_code, subjects_of
 
         folder = request.options.plugins[CAPTURE]
         if folder is None:
@@ -120,7 +119,7 @@ def replayer_of_the_command() -> Replayer:
     import click
 
     from rpl_core.cli.session import session_of
-    from rpl_vmreplay.replayers import logging_replayer
+    from rpl_vmreplay.replay import logging_replayer
 
     return logging_replayer(session_of(click.get_current_context()), None)
 

@@ -98,7 +98,7 @@ def measure_ceilings(
     recording, collector = _recorded(session, device, wanted, sizes, _HowToRecord(**flags))
     device = _recorded_model(session, device, recording)
     rates = rates_of(recording, wanted, sizes, device)
-    absent = sorted({one.kernel for one in wanted} - {rate.kernel for rate in rates})
+    absent = sorted({benchmark.kernel for benchmark in wanted} - {rate.kernel for rate in rates})
     if absent:
         session.output.note(f"not measured, no such instruction on this GPU: {', '.join(absent)}")
     measured = _measured(device, recording, collector, sizes, rates)
@@ -149,7 +149,7 @@ def _recorded(
     collector = choose_collector(
         session.host, session.setting("collector", given.collector), Options(), device.name
     )
-    words = (*sizes.words(), *(one.kernel for one in wanted))
+    words = (*sizes.words(), *(benchmark.kernel for benchmark in wanted))
     with (
         tempfile.TemporaryDirectory(prefix="rpl-ceilings-") as folder,
         session.output.progress("ceilings measure", total=None) as show,

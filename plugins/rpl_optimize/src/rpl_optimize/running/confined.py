@@ -73,8 +73,8 @@ def _protect(top: str) -> None:
     for place, options in mounts:
         path = place.encode("latin-1", "replace").decode("unicode_escape") if "\\" in place else place
         if path == top or path.startswith(top + "/"):
-            kept = sum(_FLAGS.get(word, 0) for word in options.split(","))
-            _mount("none", path, None, _REMOUNT | _BIND | _READ_ONLY | kept)
+            locked = sum(_FLAGS.get(word, 0) for word in options.split(","))
+            _mount("none", path, None, _REMOUNT | _BIND | _READ_ONLY | locked)
 
 
 def _own_places(root: str) -> None:

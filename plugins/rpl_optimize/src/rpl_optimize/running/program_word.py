@@ -109,8 +109,8 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _program_path(word: str, place: Path) -> Path:
-    if os.sep not in word and (found := shutil.which(word)) is not None:
-        return _absolute(Path(found), place)
+    if os.sep not in word and (program := shutil.which(word)) is not None:
+        return _absolute(Path(program), place)
     return _absolute(Path(word), place)
 
 
@@ -246,11 +246,11 @@ def launches_of(recording: Recording) -> Iterator[Launches]:
         used = {int(index) for index in trace.dispatches.kernel}
         kernels = [kernel for index, kernel in enumerate(trace.kernels) if index in used]
         for process in sorted({kernel.process for kernel in kernels}):
-            own = [kernel for kernel in kernels if kernel.process == process]
+            of_process = [kernel for kernel in kernels if kernel.process == process]
             pid = trace.processes[process].pid if 0 <= process < len(trace.processes) else None
-            uris = (kernel.code_object or "" for kernel in own)
+            uris = (kernel.code_object or "" for kernel in of_process)
             files = frozenset(Path(unquote(u[7:].partition("#")[0])) for u in uris if u.startswith("file://"))
-            yield Launches(pid, frozenset(kernel.name for kernel in own), files)
+            yield Launches(pid, frozenset(kernel.name for kernel in of_process), files)
 
 
 def mapped_files(log: Path) -> dict[int, list[str]]:
@@ -284,14 +284,14 @@ def choose_file(
             next_step="check the command, or name the source with --source FILE",
         )
     named = [str(path) for process in processes for path in process.files]
-    own = [name for process in processes for name in mapped.get(process.pid or -1, ())]
+    mapped_here = [name for process in processes for name in mapped.get(process.pid or -1, ())]
     every = [name for names in mapped.values() for name in names]
     called = {Path(name).name for name in every}
     below = (path for path in _below(place) if path.name in called or path.suffix in _CODE_OBJECTS)
     wanted_names, kernels_of = {source_name(name) for name in wanted}, kernels_of or kernels_in
-    for paths in (_existing(named, place), _existing(own, place), _existing(every, place), below):
+    for paths in (_existing(named, place), _existing(mapped_here, place), _existing(every, place), below):
         holding = sorted(
-            {one.resolve() for one in paths if wanted_names & set(map(source_name, kernels_of(one)))}
+            {path.resolve() for path in paths if wanted_names & set(map(source_name, kernels_of(path)))}
         )
         if len(holding) > 1:
             raise _several(holding)

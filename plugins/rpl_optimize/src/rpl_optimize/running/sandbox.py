@@ -74,11 +74,11 @@ def keeping(names: Iterable[str]) -> Iterator[None]:
 
 def without_secrets(variables: Mapping[str, str]) -> dict[str, str]:
     """Without those that hold keys, but for what the user keeps by setting or ``RPL_KEEP_VARIABLES``."""
-    kept = _KEPT.get() | {name.strip() for name in os.environ.get(KEEP, "").split(",")}
+    needed = _KEPT.get() | {name.strip() for name in os.environ.get(KEEP, "").split(",")}
     return {
         name: value
         for name, value in variables.items()
-        if name in kept or not name.upper().endswith(_SECRET_ENDINGS)
+        if name in needed or not name.upper().endswith(_SECRET_ENDINGS)
     }
 
 
@@ -350,12 +350,12 @@ class ApplicationSandbox:
         variables = os.environ if request.environment is None else request.environment
         named = _below_temporary((*request.command, *variables.values()))
         scratch = self.scratch or writable[0]
-        own = Path(variables.get("TMPDIR", _TEMPORARY)).absolute()
+        named = Path(variables.get("TMPDIR", _TEMPORARY)).absolute()
         seen = self.seen
-        if own != _TEMPORARY and own.is_dir():
+        if named != _TEMPORARY and named.is_dir():
             temporary = scratch / "tmp"
             temporary.mkdir(exist_ok=True)
-            seen = (*seen, (own, True, temporary))
+            seen = (*seen, (named, True, temporary))
         covered = {place for place, _, _ in self.seen}
         named = (path for path in named if not covered.intersection((path, *path.parents)))
         devices = (*_DEVICES, *self.devices)

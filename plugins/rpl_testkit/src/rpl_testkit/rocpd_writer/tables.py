@@ -1,8 +1,13 @@
-"""The tables of rocpd schema 3.0.0 to 3.0.5 with their columns in the recorded order, and as SQL."""
+"""The tables of rocpd schema 3.0.0 to 3.0.5 with their columns in the recorded order, and as SQL.
+
+Also how a view over them is described; the views themselves stand in ``views``.
+"""
 
 from __future__ import annotations
 
 from typing import Final
+
+import attrs
 
 from rpl_core.errors import UsageError
 from rpl_core.values import frozen
@@ -90,6 +95,78 @@ def create_plain_view(table: Table, suffix: str) -> str:
     """Return the view that gives the table its plain name."""
     # S608: both names are constants of this package plus the guid, and quoted.
     return f"CREATE VIEW {quoted(table.name)} AS SELECT * FROM {quoted(table.name + suffix)}"
+
+
+# How a data view is described, and its description rendered as SQL.
+
+
+@frozen
+class Join:
+    """A join on `alias.column = on` with equal guid; `keep` keeps rows without a partner."""
+
+    table: str
+    alias: str
+    on: str
+    column: str = "id"
+    keep: bool = False
+
+
+@frozen
+class View:
+    """A view over `base` with result columns as name to expression, in order."""
+
+    name: str
+    base: str
+    alias: str
+    joins: tuple[Join, ...]
+    columns: dict[str, str]
+    tail: str = ""
+    since: int = 0
+    columns_since: dict[str, int] = attrs.field(factory=dict)
+
+    def columns_at(self, level: int) -> dict[str, str]:
+        """Return the columns that exist at patch level `level`."""
+        return {name: sql for name, sql in self.columns.items() if self.columns_since.get(name, 0) <= level}
+
+
+@frozen
+class SqlView:
+    """A view that is no join of tables, given as its whole SELECT."""
+
+    name: str
+    select: str
+    since: int = 0
+
+
+def must(table: str, alias: str, on: str, column: str = "id") -> Join:
+    """Join that drops rows without a partner, as the real views do (docs/reference/formats.md, trap 7)."""
+    return Join(f"rocpd_{table}", alias, on, column)
+
+
+def left(table: str, alias: str, on: str) -> Join:
+    """Join that keeps rows without a partner."""
+    return Join(f"rocpd_{table}", alias, on, keep=True)
+
+
+def same(alias: str, names: str) -> dict[str, str]:
+    """Return the columns `names` of `alias` under their own names."""
+    return {name: f"{alias}.{quoted(name)}" for name in names.split()}
+
+
+def create_view(view: View | SqlView, level: int) -> str:
+    """Return the CREATE VIEW statement at patch level `level`."""
+    if isinstance(view, SqlView):
+        return f"CREATE VIEW {quoted(view.name)} AS\n{view.select}"
+    columns = ",\n  ".join(f"{sql} AS {quoted(name)}" for name, sql in view.columns_at(level).items())
+    lines = [f"SELECT\n  {columns}", f"FROM {view.base} AS {view.alias}"]
+    for join in view.joins:
+        kind = "LEFT JOIN" if join.keep else "JOIN"
+        owner = join.on.split(".", 1)[0]
+        match = f"{join.alias}.{join.column} = {join.on} AND {join.alias}.guid = {owner}.guid"
+        lines.append(f"{kind} {join.table} AS {join.alias} ON {match}")
+    if view.tail:
+        lines.append(view.tail)
+    return f"CREATE VIEW {quoted(view.name)} AS\n" + "\n".join(lines)
 
 
 # The tables of rocpd schema 3 with their columns in the recorded order.

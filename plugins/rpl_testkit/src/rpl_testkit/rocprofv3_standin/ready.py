@@ -67,7 +67,7 @@ def _await(place: Path, server: subprocess.Popen[bytes]) -> None:
 def serve(path: str) -> None:
     """Run one profiler per connection to the socket `path`, until standard input ends."""
     # Imported before the first fork, so that no run pays for it.
-    import rpl_testkit.hipcc_standin.main  # noqa: F401
+    import rpl_testkit.hipcc_standin  # noqa: F401
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that look after a run
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:

@@ -219,7 +219,7 @@ def embedded_source(command: Sequence[str]) -> bytes | None:
 
 
 def _source_of(path: Path) -> bytes | None:
-    from rpl_testkit.hipcc_standin.main import sources_in
+    from rpl_testkit.hipcc_standin import sources_in
 
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import attrs
 
 from rpl_core.values import frozen
+from rpl_testkit.rocpd_writer import guid_from_seed
 from rpl_testkit.rocpd_writer.rows import (
     AllocationRow,
     CodeObjectRow,
@@ -29,7 +30,6 @@ from rpl_testkit.rocpd_writer.rows import (
     RocpdContents,
     StreamRow,
 )
-from rpl_testkit.rocpd_writer.writer import guid_from_seed
 from rpl_testkit.synthetic_recording.application_model import (
     Allocate,
     Application,

@@ -226,7 +226,7 @@ def shrink(
     from rpl_vmreplay.capture.shrink import shrink as shrink_capture
     from rpl_vmreplay.capture.wholeness import whole_capture
     from rpl_vmreplay.isolate import output_folder
-    from rpl_vmreplay.replayers import logging_replayer
+    from rpl_vmreplay.replay import logging_replayer
 
     session = session_of(context)
     with output_folder(target, replace=False) as place:
@@ -250,7 +250,7 @@ def shrink(
 
 def accesses_told(session: Session, capture: Capture, replayer: str | None, limit_s: float) -> Accesses:
     from rpl_vmreplay.capture.plain_memory import accesses_of
-    from rpl_vmreplay.replayers import logging_replayer
+    from rpl_vmreplay.replay import logging_replayer
 
     return accesses_of(capture, logging_replayer(session, replayer), limit_s)
 

@@ -119,7 +119,7 @@ def _run(session: Session, flags: dict[str, Any], capture: Capture, request: Rep
 
     from rpl_core.errors import MissingError
     from rpl_vmreplay.interfaces import ReplayError
-    from rpl_vmreplay.replayers import chosen_replayer, without_gpu
+    from rpl_vmreplay.replay import chosen_replayer, without_gpu
 
     replayer = chosen_replayer(session, flags["replayer"])
 
@@ -196,7 +196,7 @@ def reserve_check(context: click.Context, /, as_json: bool, **flags: Any) -> int
     Exit code 0: all were given exactly; 1: a reservation failed; 2: other addresses were given.
     """
     from rpl_vmreplay.cli.capture import named_folder
-    from rpl_vmreplay.replayers import chosen_replayer
+    from rpl_vmreplay.replay import chosen_replayer
 
     session = session_of(context)
     request = _reserve_request(session, named_folder(flags["capture"], flags["capture_dir"]), flags)
@@ -354,7 +354,7 @@ def compare(context: click.Context, /, folder: Path, a: Path, b: Path, as_json: 
 
     from rpl_vmreplay.capture.wholeness import whole_capture
     from rpl_vmreplay.compare.pair import subjects_of
-    from rpl_vmreplay.replayers import logging_replayer
+    from rpl_vmreplay.replay import logging_replayer
 
     session = session_of(context)
     capture = whole_capture(folder)
@@ -390,9 +390,9 @@ def _compared(
     import attrs
 
     from rpl_core.cli.command_options import option_values
-    from rpl_vmreplay.compare.judge import ACCEPTED, Allowance, Verdict, compare_code
+    from rpl_vmreplay.compare.judge import ACCEPTED, Allowance, Verdict
     from rpl_vmreplay.compare.outputs import DataType
-    from rpl_vmreplay.compare.pair import TurnsRequest, drawn_order, take_turns
+    from rpl_vmreplay.compare.pair import TurnsRequest, compare_code, drawn_order, take_turns
 
     options, limit_s = option_values(session, "full-vm", {}), given.kernel_timeout
     allowance = Allowance(given.ulps, DataType(given.unknown), not given.captured_input_only)
@@ -417,7 +417,7 @@ def _compared(
 
 def _with_times(session: Session, replayer: Replayer, name: str | None) -> Replayer:
     """The one for GPUs, unless another one was asked for."""
-    from rpl_vmreplay.replayers import DEFAULT_REPLAYER, replayer_of
+    from rpl_vmreplay.replay import DEFAULT_REPLAYER, replayer_of
 
     return replayer if name is not None else replayer_of(session, DEFAULT_REPLAYER)
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rpl_core.interfaces.options import Options
 from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.folder import Capture
@@ -47,7 +46,7 @@ from rpl_vmreplay.compare.outputs import (
     values_of,
     variable_output,
 )
-from rpl_vmreplay.interfaces import Failure, MemoryRange, Replayer
+from rpl_vmreplay.interfaces import Failure, MemoryRange
 
 if TYPE_CHECKING:
     from rpl_codeobject.kernel_code import CodeObject
@@ -631,23 +630,3 @@ def blindness(controls: Sequence[Control]) -> str | None:
     if not any(one.outcome is ControlOutcome.BY_RESULTS for one in mutated):
         return "every wrong kernel crashed, so nobody knows whether wrong results are noticed"
     return None
-
-
-def compare_code(
-    capture: Capture,
-    replayer: Replayer,
-    subjects: Subjects,
-    *,
-    allowance: Allowance | None = None,
-    time_limit_s: float | None = None,
-    options: Options | None = None,
-    sanitize: bool | None = None,
-) -> Judgement:
-    """Whether ``subjects.b`` computes what ``subjects.a`` computes for the captured input.
-
-    ``options`` are those of the replayer; ``sanitize``: it has to look for races (``None``: where it can).
-    Raises what that raises, and ``BadDataError`` and ``MissingError``
-    for code that can't be read.
-    """
-    experiment = Experiment(capture, replayer, time_limit_s, options or Options(), sanitize)
-    return judge(experiment, subjects, allowance or Allowance())

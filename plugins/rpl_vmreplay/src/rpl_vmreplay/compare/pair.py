@@ -1,4 +1,6 @@
-"""The two kernels of a comparison: which code objects can be compared, and their launches in turns."""
+"""The two kernels of a comparison: which code objects can be compared, whether they compute the same, and
+their launches in turns.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from rpl_core.interfaces.options import Options
 from rpl_core.model.metric import Origin
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.folder import Capture
-from rpl_vmreplay.compare.experiment import PATTERNS, Answer, variables_of
-from rpl_vmreplay.compare.judge import Subjects, Verdict, Yardstick
+from rpl_vmreplay.compare.experiment import PATTERNS, Answer, Experiment, variables_of
+from rpl_vmreplay.compare.judge import Allowance, Judgement, Subjects, Verdict, Yardstick, judge
 from rpl_vmreplay.interfaces import MemoryEdit, Replayer, ReplayRequest
 from rpl_vmreplay.replay.captured_code import takes_launch
 
@@ -39,7 +41,9 @@ def subjects_of(capture: Capture, a: Path, b: Path, folder: Path) -> Subjects:
     before, after = (code.kernel(name) for code in codes)
     assert before is not None
     assert after is not None
-    if breaking := tuple(one for one in breaking if not takes_launch(capture, one.what, before, after)):
+    if breaking := tuple(
+        difference for difference in breaking if not takes_launch(capture, difference.what, before, after)
+    ):
         first = breaking[0]
         raise BadDataError(
             f"{b} has another launch interface of {name} than {a}: {first.what} is {first.after or 'absent'} "
@@ -56,14 +60,34 @@ def subjects_of(capture: Capture, a: Path, b: Path, folder: Path) -> Subjects:
 def _code_of(path: Path, name: str, capture: Capture) -> CodeObject:
     from rpl_codeobject.reading.read import read_code_objects
 
-    found = [one for one in read_code_objects(path) if one.kernel(name) is not None]
-    fitting = [one for one in found if one.architecture in capture.dispatch.isa_name]
+    with_kernel = [code for code in read_code_objects(path) if code.kernel(name) is not None]
+    fitting = [code for code in with_kernel if code.architecture in capture.dispatch.isa_name]
     if not fitting:
-        where = f"for {capture.dispatch.isa_name}" if found else "in it"
+        where = f"for {capture.dispatch.isa_name}" if with_kernel else "in it"
         raise BadDataError(
             f"{path} has no kernel {name} {where}", next_step="`rpl abi-diff` lists its kernels"
         )
     return fitting[0]
+
+
+def compare_code(
+    capture: Capture,
+    replayer: Replayer,
+    subjects: Subjects,
+    *,
+    allowance: Allowance | None = None,
+    time_limit_s: float | None = None,
+    options: Options | None = None,
+    sanitize: bool | None = None,
+) -> Judgement:
+    """Whether ``subjects.b`` computes what ``subjects.a`` computes for the captured input.
+
+    ``options`` are those of the replayer; ``sanitize``: it has to look for races (``None``: where it can).
+    Raises what that raises, and ``BadDataError`` and ``MissingError``
+    for code that can't be read.
+    """
+    experiment = Experiment(capture, replayer, time_limit_s, options or Options(), sanitize)
+    return judge(experiment, subjects, allowance or Allowance())
 
 
 # Launches of two kernels in turns on one capture: their times, and whether they still compute the same.
@@ -133,7 +157,9 @@ def _replay_request(request: TurnsRequest, options: Options) -> ReplayRequest:
         code_object=request.subjects.a,
         against=request.subjects.b,
         against_first=request.b_first,
-        edits=tuple(MemoryEdit(one.address, bytes([PATTERNS[0]]) * one.size) for one in writes.poisoned),
+        edits=tuple(
+            MemoryEdit(poison.address, bytes([PATTERNS[0]]) * poison.size) for poison in writes.poisoned
+        ),
         keep=writes.written,
         keep_variables=True,
         hashes=False,

@@ -38,17 +38,17 @@ class CodeImage:
 
     def name_of(self, address: int) -> str | None:
         """What lies at an address of the process; ``None`` where no pointer of a program leads."""
-        own = address - self.base
-        inside = [symbol for symbol in self.symbols if symbol[0] <= own < symbol[0] + max(symbol[1], 1)]
-        in_code = any(begin <= own < end for begin, end in self.executable)
+        offset = address - self.base
+        inside = [symbol for symbol in self.symbols if symbol[0] <= offset < symbol[0] + max(symbol[1], 1)]
+        in_code = any(begin <= offset < end for begin, end in self.executable)
         for begin, _, kind, name in inside:
-            if kind == _FUNCTION and begin == own:
+            if kind == _FUNCTION and begin == offset:
                 return f"the function {name}"
             if kind == _OBJECT and not in_code:
                 return None if name.endswith(".kd") else f"the table {name}"
         if in_code and any(kind == _FUNCTION for _, _, kind, _ in self.symbols):
             return None  # in the middle of a function
-        return f"the code object at +0x{own:x}"
+        return f"the code object at +0x{offset:x}"
 
 
 def image_of(capture: Capture, code: LaunchCode) -> CodeImage | None:
@@ -71,8 +71,8 @@ def image_of(capture: Capture, code: LaunchCode) -> CodeImage | None:
     base = None if capture.extras is None else capture.extras.code_object.load_base
     if base is None and capture.dispatch.kernel_object:
         descriptor = f"{capture.kernel_name}.kd"
-        own = next((value for value, _, _, name in symbols if name == descriptor), None)
-        base = None if own is None else capture.dispatch.kernel_object - own
+        value_of_descriptor = next((value for value, _, _, name in symbols if name == descriptor), None)
+        base = None if value_of_descriptor is None else capture.dispatch.kernel_object - value_of_descriptor
     if base is None or base < 0 or not places:
         return None
     executable = tuple(
@@ -103,7 +103,11 @@ def code_pointers(memory: PlainMemory, image: CodeImage) -> tuple[str, ...]:
 def _variables(capture: Capture) -> list[tuple[int, int]]:
     """Captured pointers to them lead to copies, wherever the code is."""
     told = () if capture.extras is None else capture.extras.module_variables
-    return [(one.address, one.address + one.size) for one in told if one.address is not None]
+    return [
+        (variable.address, variable.address + variable.size)
+        for variable in told
+        if variable.address is not None
+    ]
 
 
 def told_names(names: tuple[str, ...]) -> str:
@@ -119,8 +123,8 @@ def _words(memory: PlainMemory, image: CodeImage) -> Iterator[int]:
     low, size = image.base + image.begin, image.end - image.begin
     for content in _contents(memory):
         words = np.frombuffer(content[: len(content) // _WORD_BYTES * _WORD_BYTES], np.uint64)
-        found = np.unique(words[words - np.uint64(low) < np.uint64(size)])
-        for address in found.tolist():
+        inside = np.unique(words[words - np.uint64(low) < np.uint64(size)])
+        for address in inside.tolist():
             if address not in seen:
                 seen.add(address)
                 yield address
@@ -180,7 +184,9 @@ def other_code(capture: Capture, path: Path) -> LaunchCode:
     before, after = captured_code(capture), _code_in(path, name)
     breaking = compare_code_objects([before.code], [after.code], kernel=name).of(Severity.BREAKING)
     breaking = tuple(
-        one for one in breaking if not takes_launch(capture, one.what, before.kernel, after.kernel)
+        difference
+        for difference in breaking
+        if not takes_launch(capture, difference.what, before.kernel, after.kernel)
     )
     same_target = before.code.architecture == after.code.architecture
     if same_target and breaking:
@@ -197,7 +203,7 @@ def other_code(capture: Capture, path: Path) -> LaunchCode:
 def takes_launch(capture: Capture, what: str, before: Kernel, after: Kernel) -> bool:
     """Whether a difference named ``what``, which breaks some launches, leaves ``after`` fit for the captured
     one: its workgroups are within the limit that ``after`` states, or its hidden arguments can be given."""
-    items = math.prod(max(1, one) for one in capture.dispatch.block)
+    items = math.prod(max(1, extent) for extent in capture.dispatch.block)
     if what == "max_workgroup_size":
         return items <= after.max_workgroup_size
     return _of_known_arguments(what, before, after)
@@ -208,11 +214,12 @@ def _of_known_arguments(what: str, before: Kernel, after: Kernel) -> bool:
     of ``before`` where they were, and those that the launch tells (``fitting_arguments``)."""
     if not what.startswith(_OF_HIDDEN_ARGUMENTS):
         return False
-    own = [argument for argument in after.arguments if not argument.hidden]
-    explicit = max((one.offset + one.size for one in own), default=0)
+    told_by_caller = [argument for argument in after.arguments if not argument.hidden]
+    explicit = max((argument.offset + argument.size for argument in told_by_caller), default=0)
     added = _added(before, after)
     return all(
-        one.value_kind in _TOLD and one.size <= _WORD_BYTES and one.offset >= explicit for one in added
+        argument.value_kind in _TOLD and argument.size <= _WORD_BYTES and argument.offset >= explicit
+        for argument in added
     )
 
 
@@ -230,14 +237,16 @@ def fitting_arguments(capture: Capture, *codes: LaunchCode) -> bytes | None:
     these read; ``None`` where the captured ones serve. They lie elsewhere than the captured ones then."""
     before = captured_code(capture).kernel
     content = bytearray((capture.folder / KERNARG).read_bytes())
-    added = [one for code in codes for one in _added(before, code.kernel)]
+    added = [argument for code in codes for argument in _added(before, code.kernel)]
     longest = max((code.kernel.kernarg_bytes for code in codes), default=0)
     if not added and len(content) >= longest:
         return None
     content.extend(bytes(max(0, longest - len(content))))
     told = _told_by_launch(capture)
-    for one in added:
-        content[one.offset : one.offset + one.size] = told[one.value_kind].to_bytes(one.size, "little")
+    for argument in added:
+        content[argument.offset : argument.offset + argument.size] = told[argument.value_kind].to_bytes(
+            argument.size, "little"
+        )
     return bytes(content)
 
 
@@ -272,9 +281,9 @@ def elsewhere(memory: PlainMemory, path: Path) -> str | None:
     ``None`` where there are none, or the code is the captured one. Raises BadDataError.
     """
 
-    own, other = captured_code(memory.capture), _code_in(path, memory.capture.kernel_name)
-    image = image_of(memory.capture, own)
-    if own.code.elf == other.code.elf or image is None or not may_call_pointers(other):
+    captured, other = captured_code(memory.capture), _code_in(path, memory.capture.kernel_name)
+    image = image_of(memory.capture, captured)
+    if captured.code.elf == other.code.elf or image is None or not may_call_pointers(other):
         return None
     return told_names(code_pointers(memory, image)) or None
 

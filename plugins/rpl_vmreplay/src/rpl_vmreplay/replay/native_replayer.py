@@ -67,13 +67,13 @@ class ReplayPlan:
     def __init__(self, request: ReplayRequest, memory: PlainMemory, folder: Path) -> None:
         self._request, self._memory, self._folder = request, memory, folder
         self._capture = memory.capture
-        own = self._own = captured_code(self._capture)
+        captured = self._own = captured_code(self._capture)
         override = request.code_object
-        self._code = own if override is None else other_code(self._capture, override)
+        self._code = captured if override is None else other_code(self._capture, override)
         self._against = None if request.against is None else other_code(self._capture, request.against)
-        others = [one for one in (self._code, self._against) if one is not None and one is not own]
+        others = [code for code in (self._code, self._against) if code is not None and code is not captured]
         self._filled = fitting_arguments(self._capture, *others)
-        stale = stale_arguments(self._capture, own)
+        stale = stale_arguments(self._capture, captured)
         self.stale = tuple(stale)
         self.patched = self.stale if request.patch_hidden_args else ()
         self._zeroed = [stale[name] for name in self.patched]
@@ -118,9 +118,9 @@ class ReplayPlan:
             "other": None if self._against is None else self._kernel(self._against, captured=False),
             "other_first": list(request.against_first),
             "regions": [self._region(region) for region in capture.regions],
-            "edits": [self._edit(number, one) for number, one in enumerate(self._edits())],
+            "edits": [self._edit(number, edit) for number, edit in enumerate(self._edits())],
             "variables": self._variables(),
-            "keep": [{"address": one.address, "size": one.size} for one in request.keep],
+            "keep": [{"address": place.address, "size": place.size} for place in request.keep],
             "hash_folder": str(self._folder / HASHES) if request.hashes else "",
             "keep_file": str(self._folder / KEPT),
             "keep_other_file": str(self._folder / KEPT_AGAINST),
@@ -226,7 +226,7 @@ class ReplayPlan:
 
 def write_reserve_plan(request: ReserveRequest, folder: Path) -> Path:
     path = folder / PLAN
-    ranges = [{"address": one.address, "size": one.size} for one in request.ranges]
+    ranges = [{"address": place.address, "size": place.size} for place in request.ranges]
     path.write_text(json.dumps({"isa": request.isa or "", "reserve": ranges}), encoding="utf-8")
     return path
 
@@ -437,7 +437,7 @@ class _Replayed:
 
     def _kept_bytes(self, name: str) -> tuple[bytes, ...]:
         with (self.folder / name).open("rb") as stream:
-            return tuple(stream.read(one.size) for one in self.request.keep)
+            return tuple(stream.read(place.size) for place in self.request.keep)
 
     def _other(self) -> AgainstResult:
         told = self.told
@@ -448,7 +448,11 @@ class _Replayed:
         if not self.request.keep_variables or self.told.failure is not None:
             return ()
         pairs = zip(told, self._left(name), strict=True)
-        return tuple(KeptVariable(one.name, data, one.address) for one, data in pairs if one.address)
+        return tuple(
+            KeptVariable(variable.name, data, variable.address)
+            for variable, data in pairs
+            if variable.address
+        )
 
     def _left(self, name: str) -> list[bytes]:
         """Of each captured variable, what the launch left of it, by name or by a captured pointer."""

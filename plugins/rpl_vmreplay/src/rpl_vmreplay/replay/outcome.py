@@ -140,7 +140,7 @@ def replay_document(capture: Capture, request: ReplayRequest, result: ReplayResu
         "reproduced": result.reproduced,
         "reproduced_reason": result.reproduced_reason,
         "differing": [
-            {"address": one.address, "size": one.size} for one in result.differing[:_MOST_DIFFERING]
+            {"address": place.address, "size": place.size} for place in result.differing[:_MOST_DIFFERING]
         ],
         "reservations": [reservation_document(reservation) for reservation in result.reservations],
         "notes": list(result.notes),
@@ -193,8 +193,13 @@ def _timing(result: ReplayResult) -> dict[str, Any]:
     }
 
 
-def reservation_document(one: Reservation) -> dict[str, Any]:
-    return {"requested": one.requested, "size": one.size, "returned": one.returned, "exact": one.exact}
+def reservation_document(reservation: Reservation) -> dict[str, Any]:
+    return {
+        "requested": reservation.requested,
+        "size": reservation.size,
+        "returned": reservation.returned,
+        "exact": reservation.exact,
+    }
 
 
 def capture_hash(capture: Capture) -> str:
@@ -208,9 +213,9 @@ def capture_hash(capture: Capture) -> str:
     for name in (DISPATCH, KERNARG, CODE_OBJECT, REGIONS):
         digest.update((capture.folder / name).read_bytes())
     for region in capture.regions:
-        kept = capture.hashes_of(region, "pre")
-        if kept is not None:
-            digest.update(kept.read_bytes())
+        stored = capture.hashes_of(region, "pre")
+        if stored is not None:
+            digest.update(stored.read_bytes())
             continue
         for offset, block in blocks_with_data(capture.path_of(region), region.size):
             if any(block):
@@ -240,7 +245,7 @@ class Verdict(IntEnum):
 def ranges_of(capture: Capture) -> tuple[MemoryRange, ...]:
     """Whole pages; those that share one or touch are one range, as the replayer reserves them."""
     ranges: list[MemoryRange] = []
-    for region in sorted(capture.regions, key=lambda one: one.base):
+    for region in sorted(capture.regions, key=lambda region: region.base):
         begin = region.base // PAGE_BYTES * PAGE_BYTES
         end = -(-region.end // PAGE_BYTES) * PAGE_BYTES
         if ranges and begin <= ranges[-1].address + ranges[-1].size:
