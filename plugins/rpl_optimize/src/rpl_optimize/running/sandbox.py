@@ -350,12 +350,12 @@ class ApplicationSandbox:
         variables = os.environ if request.environment is None else request.environment
         named = _below_temporary((*request.command, *variables.values()))
         scratch = self.scratch or writable[0]
-        named = Path(variables.get("TMPDIR", _TEMPORARY)).absolute()
+        from_variable = Path(variables.get("TMPDIR", _TEMPORARY)).absolute()
         seen = self.seen
-        if named != _TEMPORARY and named.is_dir():
+        if from_variable != _TEMPORARY and from_variable.is_dir():
             temporary = scratch / "tmp"
             temporary.mkdir(exist_ok=True)
-            seen = (*seen, (named, True, temporary))
+            seen = (*seen, (from_variable, True, temporary))
         covered = {place for place, _, _ in self.seen}
         named = (path for path in named if not covered.intersection((path, *path.parents)))
         devices = (*_DEVICES, *self.devices)
