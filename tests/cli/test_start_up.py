@@ -65,7 +65,7 @@ NOT_FOR_TIMES = (
     *("pydantic", "networkx", "rich", "subprocess", "ijson", "elftools", "numpy.ma"),
     *("rpl_att.contract", "rpl_core.process.runner"),
     *("rpl_analysis.counters.join", "rpl_analysis.roofline.kernel"),
-    *("rpl_att.analysis.att_block", "rpl_att.decoded_trace", "rpl_att.reading.folder"),
+    *("rpl_att.analysis.att_block", "rpl_att.decoded_trace", "rpl_att.reading"),
     *("rpl_pcsampling.contract", "rpl_pcsampling.counting", "rpl_pcsampling.reading"),
     *("msgspec", "rpl_torch.trace_file", "rpl_torch.analysis.report", "rpl_torch.contracts"),
     *("rpl_rocprofv3.readers.csv", "rpl_rocprofv3.readers.json.trace"),

@@ -12,7 +12,7 @@ import attrs
 
 from rpl_att.analysis.utilisation import busiest_target
 from rpl_att.options import DEEP_ANALYSIS, DEEP_TIMEOUT, DEEP_TOP, REMEDY, AttSettings, find_decoder
-from rpl_att.reading.folder import TraceFolder, files_beside, is_raw_file
+from rpl_att.reading import TraceFolder, files_beside, is_raw_file
 from rpl_att.reading.wave_files import read_occupancy
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
 from rpl_core.files import make_directory

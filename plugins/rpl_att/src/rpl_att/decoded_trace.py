@@ -13,7 +13,7 @@ import attrs
 import ijson
 import numpy as np
 
-from rpl_att.reading.folder import (
+from rpl_att.reading import (
     CodeTable,
     TraceFolder,
     files_beside,

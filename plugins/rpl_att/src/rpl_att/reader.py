@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_att.reading.folder import agents_beside, is_raw_file, raw_identity
+from rpl_att.reading import agents_beside, is_raw_file, raw_identity
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.model.trace import Dispatches, LaunchShapes, Trace, TraceRole, TraceSource
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rpl_att.instruction_class import IMMEDIATE, InstructionClass, classify, memory_operation, wait_of
-from rpl_att.reading.folder import CodeTable, TraceFolder
+from rpl_att.reading import CodeTable, TraceFolder
 from rpl_att.reading.wave_files import (
     CATEGORY,
     DURATION,

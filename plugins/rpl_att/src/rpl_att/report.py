@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.text import UNKNOWN, percent
 from rpl_att.instruction_class import hottest, waited_for
-from rpl_att.reading.folder import place_of
+from rpl_att.reading import place_of
 from rpl_core.interfaces.section import Block, Claim, Paragraph, Place, ReportSection, SectionRequest, Table
 from rpl_core.text import counted, printable, shorten
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rpl_att.analysis.totals import (
+from rpl_att.analysis import (
     Totals,
     checks,
     instruction_mix,
@@ -43,7 +43,7 @@ from rpl_att.contract import (
 )
 from rpl_att.decoded_trace import Level, ThreadTrace
 from rpl_att.instruction_class import InstructionClass
-from rpl_att.reading.folder import INLINE, CodeTable
+from rpl_att.reading import INLINE, CodeTable
 from rpl_att.reduction import FlowTotals, ReducedWaves
 from rpl_core.text import counted
 from rpl_core.values import frozen

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from rpl_att.reading.folder import TraceFolder, mapping, open_bounded, parse_json, rows, text, whole
+from rpl_att.reading import TraceFolder, mapping, open_bounded, parse_json, rows, text, whole
 from rpl_core.errors import BadDataError
 from rpl_core.files import refuse_repeats
 from rpl_core.model.metric import ORIGIN_MARK, Origin
