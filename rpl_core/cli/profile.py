@@ -229,7 +229,7 @@ def _progress(call: ProfileCall, request: ProfileRequest) -> AbstractContextMana
 
 
 def _profile_request(call: ProfileCall, application: tuple[str, ...]) -> ProfileRequest:
-    from rpl_core.process.runner import application_command
+    from rpl_core.process import application_command
     from rpl_core.profiling import ProfileRequest
 
     return ProfileRequest(

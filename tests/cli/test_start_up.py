@@ -63,7 +63,7 @@ def test_help_with_options_of_plugins_loads_no_numpy(command):
 #: What only other recordings, other output or the models of the documents need.
 NOT_FOR_TIMES = (
     *("pydantic", "networkx", "rich", "subprocess", "ijson", "elftools", "numpy.ma"),
-    *("rpl_att.contract", "rpl_core.process.runner"),
+    *("rpl_att.contract", "rpl_core.process"),
     *("rpl_analysis.counters.join", "rpl_analysis.roofline.kernel"),
     *("rpl_att.analysis.att_block", "rpl_att.decoded_trace", "rpl_att.reading"),
     *("rpl_pcsampling.contract", "rpl_pcsampling.counting", "rpl_pcsampling.reading"),

@@ -28,9 +28,14 @@ from rpl_core.interfaces.collector import (
 from rpl_core.interfaces.options import Options
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
-from rpl_core.process import ProcessRequest, ProcessResult, run_command
-from rpl_core.process.outcome import ApplicationExitError, process_findings
-from rpl_core.process.runner import require_program
+from rpl_core.process import (
+    ApplicationExitError,
+    ProcessRequest,
+    ProcessResult,
+    process_findings,
+    require_program,
+    run_command,
+)
 from rpl_core.text import counted
 from rpl_core.values import frozen
 from rpl_rocprofv3.collector.passes import prepare_directory, with_directory

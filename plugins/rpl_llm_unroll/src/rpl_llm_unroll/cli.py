@@ -233,7 +233,7 @@ def _documents(
 ) -> tuple[Documents, tuple[str, ...]]:
     """The run's documents, and the command that it measured as far as it is known."""
     from rpl_analysis.documents.load import load_documents
-    from rpl_core.process.runner import application_command
+    from rpl_core.process import application_command
 
     if given.run is not None:
         command = application_command(application) if application else ()

@@ -232,7 +232,7 @@ def _interleaved(session: Session, base: Path | None, settings: CompareSettings)
     """Measure two commands in turns and compare the pairs."""
     from rpl_compare.comparison.compare import measure_and_compare
     from rpl_core.cli.profile import log_sink
-    from rpl_core.process.runner import application_command
+    from rpl_core.process import application_command
     from rpl_core.profiling import choose_collector
     from rpl_core.run_directory.manifest import default_path
     from rpl_measure.interleaved import MeasureRequest

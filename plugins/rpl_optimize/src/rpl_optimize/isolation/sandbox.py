@@ -23,8 +23,7 @@ from typing import Final
 
 import attrs
 
-from rpl_core.process import ProcessRequest, ProcessResult, run_command
-from rpl_core.process.runner import starting_as
+from rpl_core.process import ProcessRequest, ProcessResult, run_command, starting_as
 from rpl_core.values import frozen
 
 #: ``off``: everything is run without a sandbox, ``builds``: the runs of programs are; paths that a build

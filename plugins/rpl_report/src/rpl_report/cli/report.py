@@ -138,7 +138,7 @@ def _with_timeline(
     import attrs
 
     from rpl_core.cli.output import shown_while_long
-    from rpl_core.process.runner import application_command
+    from rpl_core.process import application_command
 
     dag: Any = request.documents.get("dag")
     if dag is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.process.outcome import ApplicationExitError, ended_by
+from rpl_core.process import ApplicationExitError, ended_by
 
 if TYPE_CHECKING:
     from rpl_core.errors import RplError

@@ -16,9 +16,7 @@ from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.metric import ORIGIN_MARK, Origin
 from rpl_core.model.trace import TraceRole
-from rpl_core.process import ProcessRequest, run_command
-from rpl_core.process.outcome import process_findings
-from rpl_core.process.runner import require_program
+from rpl_core.process import ProcessRequest, process_findings, require_program, run_command
 from rpl_core.run_directory import ARTIFACTS
 from rpl_core.text import masked_words
 from rpl_rocprofv3.collector.counter_groups import (
