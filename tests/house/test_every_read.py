@@ -74,7 +74,7 @@ OPENINGS = {
     "rpl_core/executor_worker.py:main": OWN,
     "plugins/rpl_codeobject/src/rpl_codeobject/demangle.py:_work": SYSTEM,
     "plugins/rpl_codeobject/src/rpl_codeobject/reading/debug_reader.py:main": SYSTEM,
-    "plugins/rpl_codeobject/src/rpl_codeobject/reading/read.py:_read": "MAX_RECORDED_BYTES",
+    "plugins/rpl_codeobject/src/rpl_codeobject/reading/__init__.py:_read": "MAX_RECORDED_BYTES",
     "plugins/rpl_emu/src/rpl_emu/amd_counters.py:counter_map": INSTALLED,
     "plugins/rpl_emu/src/rpl_emu/apt.py:_write": OWN,
     "plugins/rpl_emu/src/rpl_emu/isa_mix.py:_device_code": BLOCKS,

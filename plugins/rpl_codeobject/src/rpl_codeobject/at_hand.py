@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rpl_codeobject.demangle import demangled
 from rpl_codeobject.disassembly import Instruction, disassemble, find_disassembler
 from rpl_codeobject.kernel_code import CodeObject, Kernel, KernelCode, packed_mix
-from rpl_codeobject.reading.read import code_beside, code_objects_from, read_code_objects, read_uri
+from rpl_codeobject.reading import code_beside, code_objects_from, read_code_objects, read_uri
 from rpl_core.errors import MissingError, RplError
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole

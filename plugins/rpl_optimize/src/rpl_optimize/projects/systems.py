@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from rpl_codeobject.reading import read_code_objects
 from rpl_codeobject.reading.debug_info import kernel_sources, unit_sources
-from rpl_codeobject.reading.read import read_code_objects
 from rpl_core.errors import RplError, UsageError
 from rpl_core.files import parse_json, read_regular
 from rpl_core.process import require_program

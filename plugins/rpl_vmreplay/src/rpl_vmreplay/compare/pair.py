@@ -54,7 +54,7 @@ def subjects_of(capture: Capture, a: Path, b: Path, folder: Path) -> Subjects:
 
 
 def _code_of(path: Path, name: str, capture: Capture) -> CodeObject:
-    from rpl_codeobject.reading.read import read_code_objects
+    from rpl_codeobject.reading import read_code_objects
 
     found = [one for one in read_code_objects(path) if one.kernel(name) is not None]
     fitting = [one for one in found if one.architecture in capture.dispatch.isa_name]
