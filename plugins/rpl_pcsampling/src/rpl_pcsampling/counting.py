@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from rpl_analysis.contracts.record import plain_values
+from rpl_analysis.contracts import plain_values
 from rpl_core.contracts.common import MetricDoc
 from rpl_core.text import counted
 from rpl_core.values import frozen

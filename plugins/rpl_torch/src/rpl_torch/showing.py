@@ -37,7 +37,7 @@ class TorchInProfile(DocumentSection):
     document, field = "profile", _FIELD
 
     def model(self) -> type[BaseModel]:
-        from rpl_analysis.contracts.record import contract_of
+        from rpl_analysis.contracts import contract_of
         from rpl_torch.contracts import TorchPart
 
         return contract_of(TorchPart)
@@ -71,7 +71,7 @@ def _part(request: SectionRequest) -> TorchPart | None:
     content = getattr(profile, "sections", {}).get(_FIELD)
     if not content:
         return None
-    from rpl_analysis.contracts.record import contract_of
+    from rpl_analysis.contracts import contract_of
     from rpl_torch.contracts import TorchPart
 
     model: Any = contract_of(TorchPart)

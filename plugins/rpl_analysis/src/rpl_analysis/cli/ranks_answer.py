@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_analysis.contracts import plain_values
 from rpl_analysis.contracts.rank_job import RanksAnswer, RanksDocument
-from rpl_analysis.contracts.record import plain_values
 from rpl_analysis.ranks.answer import answer_of
 from rpl_analysis.ranks.gather import numbers_in
 from rpl_analysis.ranks.job import JobSummary

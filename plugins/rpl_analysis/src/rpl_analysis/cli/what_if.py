@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rpl_analysis.contracts import plain_values
 from rpl_analysis.contracts.dag import FasterKernelPart, WhatIf, WhatIfAnswerPart
-from rpl_analysis.contracts.record import plain_values
 from rpl_analysis.options import COPIES, NAMES
 from rpl_analysis.range_option import RANGE
 from rpl_analysis.text import (

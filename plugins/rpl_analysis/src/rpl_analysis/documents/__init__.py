@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_analysis.contracts import plain_values
 from rpl_analysis.contracts.analysis import (
     ConditionEvidence,
     KernelAnalysis,
@@ -31,7 +32,6 @@ from rpl_analysis.contracts.profile import (
     ResourcesPart,
     StabilityPart,
 )
-from rpl_analysis.contracts.record import plain_values
 from rpl_analysis.contracts.roofline import FlopModelsPart, KernelRooflineDoc, RooflinePart
 from rpl_analysis.facts import (
     APPLICATION_TIME,
