@@ -67,7 +67,7 @@ NOT_FOR_TIMES = (
     *("rpl_analysis.counters.join", "rpl_analysis.roofline.kernel"),
     *("rpl_att.analysis.att_block", "rpl_att.decoded_trace", "rpl_att.reading"),
     *("rpl_pcsampling.contract", "rpl_pcsampling.counting", "rpl_pcsampling.reading"),
-    *("msgspec", "rpl_torch.trace_file", "rpl_torch.analysis.report", "rpl_torch.contracts"),
+    *("msgspec", "rpl_torch.trace_file", "rpl_torch.analysis", "rpl_torch.contracts"),
     *("rpl_rocprofv3.readers.csv", "rpl_rocprofv3.readers.json.trace"),
     *("rpl_rocprofv3.readers.rpd", "rpl_rocprofv3.readers.workload"),
     *("rpl_analysis.execution_graph.dependencies.awaited_work", "rpl_vmreplay.optimizer_checks"),
