@@ -40,7 +40,7 @@ from rpl_measure.side import Side, check_comparable, load_side, make_side, range
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rpl_compare.comparison.compare import CompareRequest, Comparison
+    from rpl_compare.comparison import CompareRequest, Comparison
     from rpl_compare.comparison.judging import Judged
     from rpl_core.ingest.claims import Readers
     from rpl_measure.series import Drift

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from rpl_compare.comparison.compare import Comparison
+    from rpl_compare.comparison import Comparison
     from rpl_compare.contract import (
         CompareDocument,
         HistoryDocument,
