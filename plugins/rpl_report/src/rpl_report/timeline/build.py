@@ -15,6 +15,7 @@ from rpl_core.ingest import load_recording
 from rpl_core.run_directory import is_run_directory
 from rpl_core.text import counted
 from rpl_core.values import frozen
+from rpl_report.timeline import NO_SYMBOL, BinLevel, KeptNodes, PathLinks, Timeline, TimelineSymbol
 from rpl_report.timeline.lanes import (
     LanePieces,
     choose_lanes,
@@ -23,7 +24,6 @@ from rpl_report.timeline.lanes import (
     timed_work,
     timeline_ranges,
 )
-from rpl_report.timeline.model import NO_SYMBOL, BinLevel, KeptNodes, PathLinks, Timeline, TimelineSymbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

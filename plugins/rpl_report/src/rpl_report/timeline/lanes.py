@@ -16,7 +16,7 @@ from rpl_analysis.execution_graph.results.loads import host_timeline
 from rpl_analysis.execution_graph.results.time_spent import IdleIntervals, find_releases, idle_intervals
 from rpl_analysis.phases import ranges_by_name
 from rpl_core.values import frozen
-from rpl_report.timeline.model import RangeLane, TimelineLane, TimelineRanges
+from rpl_report.timeline import RangeLane, TimelineLane, TimelineRanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
