@@ -146,7 +146,7 @@ OPENINGS = {
     "plugins/rpl_report/src/rpl_report/cli/report.py:docs": INSTALLED,
     "plugins/rpl_report/src/rpl_report/html/page.py:load_assets": INSTALLED,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/collector/passes.py:_has_second_line": OWN,
-    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/collector/tool.py:_installed_rocm": SYSTEM,
+    "plugins/rpl_rocprofv3/src/rpl_rocprofv3/collector/__init__.py:_installed_rocm": SYSTEM,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/database.py:_connected": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/database.py:PassingHash.finished": BLOCKS,
     "plugins/rpl_rocprofv3/src/rpl_rocprofv3/database.py:_copy_bytes": BLOCKS,

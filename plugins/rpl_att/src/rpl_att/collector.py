@@ -38,8 +38,8 @@ from rpl_core.process import (
 )
 from rpl_core.text import counted
 from rpl_core.values import frozen
+from rpl_rocprofv3.collector import profiling_environment, require_rocprofv3
 from rpl_rocprofv3.collector.passes import prepare_directory, with_directory
-from rpl_rocprofv3.collector.tool import profiling_environment, require_rocprofv3
 from rpl_rocprofv3.options import ROCPROF
 
 # Which kernels are traced, which launch of each, and with which command: one pass per kernel.

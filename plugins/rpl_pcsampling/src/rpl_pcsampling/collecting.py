@@ -24,8 +24,8 @@ from rpl_core.values import frozen
 from rpl_pcsampling.options import PC_INTERVAL, PC_SAMPLING, PC_TIMEOUT
 from rpl_pcsampling.reading import holds_samples
 from rpl_pcsampling.samples import Method
+from rpl_rocprofv3.collector import profiling_environment, require_rocprofv3
 from rpl_rocprofv3.collector.passes import prepare_directory, with_directory
-from rpl_rocprofv3.collector.tool import profiling_environment, require_rocprofv3
 from rpl_rocprofv3.options import ROCPROF
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rpl_core.errors import RplError
     from rpl_core.interfaces.collector import PlannedPass
     from rpl_core.process import ProcessResult
-    from rpl_rocprofv3.collector.tool import ToolVersion
+    from rpl_rocprofv3.collector import ToolVersion
 
 _NO_WORK_CAUSE = (
     "the application launched no kernel, or its kernels ran in another process (a daemon, a server, a "

@@ -19,14 +19,13 @@ from rpl_core.model.trace import TraceRole
 from rpl_core.process import ProcessRequest, process_findings, require_program, run_command
 from rpl_core.run_directory import ARTIFACTS
 from rpl_core.text import masked_words
-from rpl_rocprofv3.collector.counter_groups import (
-    ReplayWatch,
-    announced,
-    chosen_mode,
-    counter_passes,
-    mode_findings,
-    refuse_without_counters,
-    replay_findings,
+from rpl_rocprofv3.collector import (
+    OutputFormat,
+    ToolVersion,
+    detect_version,
+    offers_kernel_replay,
+    profiling_environment,
+    require_rocprofv3,
 )
 from rpl_rocprofv3.collector.failures import (
     LogWatch,
@@ -36,21 +35,20 @@ from rpl_rocprofv3.collector.failures import (
     pass_failure,
 )
 from rpl_rocprofv3.collector.passes import (
+    ReplayWatch,
+    announced,
+    chosen_mode,
+    counter_passes,
     holds_counters,
     holds_dispatches,
+    mode_findings,
     output_format_of,
     prepare_directory,
     recorded_files,
+    refuse_without_counters,
+    replay_findings,
     trace_command,
     with_directory,
-)
-from rpl_rocprofv3.collector.tool import (
-    OutputFormat,
-    ToolVersion,
-    detect_version,
-    offers_kernel_replay,
-    profiling_environment,
-    require_rocprofv3,
 )
 from rpl_rocprofv3.database import empty_column
 from rpl_rocprofv3.options import ROCPROF
