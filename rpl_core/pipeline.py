@@ -19,8 +19,7 @@ from rpl_core.interfaces.document import DocumentContext
 from rpl_core.interfaces.options import CommandOption, Options
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.trace import protect
-from rpl_core.run_directory import is_run_directory
-from rpl_core.run_directory.analysed import mark_complete, mark_recorded, write_analysed
+from rpl_core.run_directory import is_run_directory, mark_complete, mark_recorded, write_analysed
 from rpl_core.schedule import AnalysisResult, Step, analyze
 from rpl_core.values import frozen
 

@@ -38,7 +38,7 @@ from rpl_core.model.value_checks import require_value
 from rpl_core.pipeline import AnalysisRequest, analyse, recorded_device
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.plugins.entry_points import provider_of
-from rpl_core.run_directory.manifest import RunDirectory, claim_path, default_path
+from rpl_core.run_directory import RunDirectory, claim_path, default_path
 from rpl_core.text import secret_bytes
 from rpl_core.values import frozen
 

@@ -315,7 +315,7 @@ def recorded_options(
 ) -> Mapping[str, Any]:
     """Options of the recorded run that bear on the analysis. Raises ``BadDataError`` for impossible ones."""
     from rpl_core.errors import BadDataError, UsageError
-    from rpl_core.run_directory.manifest import load_manifest
+    from rpl_core.run_directory import load_manifest
 
     remembered = load_manifest(root).options
     parsers = {s.name: s.parse for s in session.configuration.settings if s.name in _RECORDED}

@@ -149,7 +149,7 @@ def profile(context: click.Context, /, application: tuple[str, ...], **flags: An
 def from_recordings(call: ProfileCall, application: tuple[str, ...]) -> int:
     """``--from``: nothing is executed."""
     from rpl_core.pipeline import analyse_paths, run_directory_of
-    from rpl_core.run_directory.manifest import claim_path, default_path, point_latest, require_empty
+    from rpl_core.run_directory import claim_path, default_path, point_latest, require_empty
 
     if application:
         raise UsageError(
@@ -257,7 +257,7 @@ def log_sink(session: Session, debug: bool) -> LineSink:
 
 def _analyse(call: ProfileCall, recorded: Recorded) -> int:
     from rpl_core.pipeline import analyse_paths
-    from rpl_core.run_directory.manifest import point_latest
+    from rpl_core.run_directory import point_latest
 
     if call.output is None:
         point_latest(recorded.directory)

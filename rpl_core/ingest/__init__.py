@@ -239,7 +239,7 @@ def _joined(parts: Sequence[Recording]) -> Recording:
 
 
 def _load_run(directory: Path, readers: Readers) -> Recording:
-    from rpl_core.run_directory.manifest import load_manifest
+    from rpl_core.run_directory import load_manifest
 
     manifest = load_manifest(directory)
     if manifest.recordings:
@@ -275,7 +275,7 @@ def _load_run(directory: Path, readers: Readers) -> Recording:
 
 def _load_analysed(directory: Path, manifest: RunManifest, readers: Readers) -> Recording:
     """What the run was made from, wherever it lies; among it may be run directories, by their manifests."""
-    from rpl_core.run_directory.manifest import recorded_files
+    from rpl_core.run_directory import recorded_files
 
     settle = as_ranks if manifest.options.get("ranks") else by_evidence
     parts = [
@@ -288,7 +288,7 @@ def _load_analysed(directory: Path, manifest: RunManifest, readers: Readers) -> 
 
 
 def _load_pass(directory: Path, entry: PassEntry, readers: Readers) -> Recording:
-    from rpl_core.run_directory.manifest import pass_files
+    from rpl_core.run_directory import pass_files
 
     files = pass_files(directory, entry)
     part = _read_pass(entry, files, readers) if files else Recording(traces=())

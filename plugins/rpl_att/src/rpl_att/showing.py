@@ -20,8 +20,7 @@ from rpl_att.reading import TraceFolder, place_of, read_source, source_names
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.ingest import expand
 from rpl_core.interfaces.reader import InputSet
-from rpl_core.run_directory import MANIFEST, is_run_directory
-from rpl_core.run_directory.manifest import load_manifest, pass_files, recorded_files
+from rpl_core.run_directory import MANIFEST, is_run_directory, load_manifest, pass_files, recorded_files
 from rpl_core.text import counted, format_table, printable, shorten
 from rpl_core.values import frozen
 

@@ -252,7 +252,7 @@ def _profile(session: Session, command: tuple[str, ...], given: PromptSettings) 
     from rpl_core.cli.profile import log_sink
     from rpl_core.pipeline import analyse_paths
     from rpl_core.profiling import ProfileRequest, choose_collector, record_application
-    from rpl_core.run_directory.manifest import point_latest
+    from rpl_core.run_directory import point_latest
 
     request = ProfileRequest(
         command=command,

@@ -18,8 +18,7 @@ from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.files import read_regular
 from rpl_core.interfaces.document import DocumentContract
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_core.run_directory import is_run_directory
-from rpl_core.run_directory.manifest import load_manifest
+from rpl_core.run_directory import is_run_directory, load_manifest
 
 if TYPE_CHECKING:
     from rpl_core.plugins.host import Contribution

@@ -234,7 +234,7 @@ def _interleaved(session: Session, base: Path | None, settings: CompareSettings)
     from rpl_core.cli.profile import log_sink
     from rpl_core.process import application_command
     from rpl_core.profiling import choose_collector
-    from rpl_core.run_directory.manifest import default_path
+    from rpl_core.run_directory import default_path
     from rpl_measure.interleaved import MeasureRequest
 
     _refuse({"--range": settings.range}, because="an interleaved comparison judges whole runs")

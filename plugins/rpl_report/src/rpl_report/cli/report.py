@@ -96,8 +96,7 @@ def _report_request(
 
     from rpl_core.errors import UsageError
     from rpl_core.interfaces.section import RenderRequest, SectionOf
-    from rpl_core.run_directory import is_run_directory
-    from rpl_core.run_directory.manifest import load_manifest
+    from rpl_core.run_directory import is_run_directory, load_manifest
 
     catalog = session.host.catalog
     request = RenderRequest(
