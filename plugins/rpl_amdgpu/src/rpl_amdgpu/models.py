@@ -1,4 +1,8 @@
-"""Device models from a ``Family``: a product in a partition, or a GPU known by the driver's facts alone.
+"""Device models of AMD GPUs: instruction sets, families of products, and what a product in a partition can do.
+
+An ``Architecture`` says what a compute unit holds. A device plugin writes one ``Family`` down, the products of
+one instruction set; ``device_models`` makes device models of it, and ``detection`` finds the product behind
+recorded agents. What is unknown is ``None``, with a reason beside it.
 
 A partition has whole XCDs (rocprofiler-compute ``mi_gpu_spec.yaml`` @1b1610fc). CUs, L2 channels and the fair
 share of HBM bandwidth scale with them; Infinity Cache is shared by all partitions in NPS1. Ceilings are rates
@@ -121,12 +125,6 @@ def rdna_architecture(name: str, *, wave32_registers: int, wave32_granule: int) 
         record_quirks=RecordQuirks(wave_counter=_WAVES, pass_local_counters=_PASS_LOCAL, source=_COUNTERS),
         source=_RDNA_SOURCE,
     )
-
-
-# Families of AMD GPUs: products of one instruction set, what tells them apart, and rates that they share.
-#
-# A device plugin writes one ``Family`` down; ``models`` makes device models of it and ``detection`` finds the
-# product behind recorded agents. What is unknown is ``None``, with a reason beside it.
 
 
 @frozen

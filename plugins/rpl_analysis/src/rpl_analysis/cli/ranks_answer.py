@@ -1,6 +1,6 @@
 """What ``rpl ranks`` answers once it has the summaries.
 
-Apart from ``ranks_command``, because workers read while this and all that it needs is imported.
+Apart from the command, because workers read while this and all that it needs is imported.
 """
 
 from __future__ import annotations
@@ -44,6 +44,6 @@ def answer_ranks(
         session.output.note(
             f"{place}: {counted(gathered.read, 'recording')} read, {gathered.kept} summed up before"
         )
-    for one in job.missing:
-        session.output.warning(f"{one.recording} is missing: {one.reason}")
+    for rank in job.missing:
+        session.output.warning(f"{rank.recording} is missing: {rank.reason}")
     session.output.raw(text if as_json else job_text(job))
