@@ -1,8 +1,8 @@
-"""Device models of AMD GPUs: instruction sets, families of products, and what a product in a partition can do.
+"""Device models of AMD GPUs: instruction sets, families of products, a product in one of its partitions.
 
-An ``Architecture`` says what a compute unit holds. A device plugin writes one ``Family`` down, the products of
-one instruction set; ``device_models`` makes device models of it, and ``detection`` finds the product behind
-recorded agents. What is unknown is ``None``, with a reason beside it.
+An ``Architecture`` says what a compute unit holds. A device plugin writes one ``Family`` down, the products
+of one instruction set; ``device_models`` makes device models of it, and ``detection`` finds the product
+behind recorded agents. What is unknown is ``None``, with a reason beside it.
 
 A partition has whole XCDs (rocprofiler-compute ``mi_gpu_spec.yaml`` @1b1610fc). CUs, L2 channels and the fair
 share of HBM bandwidth scale with them; Infinity Cache is shared by all partitions in NPS1. Ceilings are rates

@@ -17,7 +17,6 @@ from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_analysis.ranks.answer import Grouping
-    from rpl_analysis.ranks.summary import RankSummary
     from rpl_core.cli.session import Session
 
 
@@ -80,12 +79,7 @@ def _run_ranks(session: Session, call: RanksCall) -> None:
         raise UsageError(
             "workers elsewhere need a place for summaries that they share", next_step="add -o DIR"
         )
-    if (
-        call.output is not None
-        and kept is None
-        and not _is_job(call.output)
-        and _holds_something(call.output)
-    ):
+    if call.output is not None and kept is None and not _is_job(call.output) and _occupied(call.output):
         raise UsageError(f"{call.output} holds something else", next_step="choose another -o")
     with _job_directory(kept or call.output) as place:
         if kept is not None:
@@ -111,15 +105,9 @@ def _grouping(asked: str | None) -> Grouping | None:
     if asked == "host":
         return lambda rank, _number: rank.hostname or rank.identity.node
     if asked.isascii() and asked.isdigit() and int(asked) > 0:
-        return _modulo(int(asked))
+        several = int(asked)
+        return lambda _rank, number: f"{number % several} of {several}"
     raise UsageError(f"--group-by {asked[:40]!r} is no group", next_step="write host, or a number of ranks")
-
-
-def _modulo(several: int) -> Grouping:
-    def group_of(_rank: RankSummary, number: int) -> str:
-        return f"{number % several} of {several}"
-
-    return group_of
 
 
 def _is_job(directory: Path) -> bool:
@@ -128,7 +116,7 @@ def _is_job(directory: Path) -> bool:
     return (directory / SUMMARIES).is_dir()
 
 
-def _holds_something(directory: Path) -> bool:
+def _occupied(directory: Path) -> bool:
     return directory.exists() and (not directory.is_dir() or any(directory.iterdir()))
 
 
