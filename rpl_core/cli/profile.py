@@ -269,11 +269,11 @@ def _analyse(call: ProfileCall, recorded: Recorded) -> int:
         documents, directory = analyse_paths((recorded.directory,), request, call.session.host)
     _show(call, documents, directory, request)
     if failure is not None:
-        raise _kept(failure, recorded.directory)
+        raise _naming_what_is_kept(failure, recorded.directory)
     return int(ExitCode.OK)
 
 
-def _kept(failure: RplError, directory: Path) -> RplError:
+def _naming_what_is_kept(failure: RplError, directory: Path) -> RplError:
     """The failure, saying that what finished before it is kept."""
     failure.fact = f"{failure.fact} (the finished passes are kept and analysed in {directory})"
     return failure

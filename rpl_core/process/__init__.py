@@ -145,9 +145,9 @@ def _signal_name(number: int) -> str:
 
 def process_findings(pass_name: str, result: ProcessResult) -> tuple[Diagnostic, ...]:
     """Diagnostics for any collector to add to the outcome of the pass ``pass_name``."""
-    found = []
+    findings = []
     if result.orphans:
-        found.append(
+        findings.append(
             Diagnostic(
                 code="collect.orphans_ended",
                 fact="processes that the application left running were ended; what they did may be lost",
@@ -157,7 +157,7 @@ def process_findings(pass_name: str, result: ProcessResult) -> tuple[Diagnostic,
             )
         )
     if result.log_problem is not None:
-        found.append(
+        findings.append(
             Diagnostic(
                 code="collect.log_incomplete",
                 fact=f"the log of the pass is incomplete: {result.log_problem}",
@@ -165,7 +165,7 @@ def process_findings(pass_name: str, result: ProcessResult) -> tuple[Diagnostic,
                 where=pass_name,
             )
         )
-    return tuple(found)
+    return tuple(findings)
 
 
 # Starting a command, and saying clearly why one can't be started.

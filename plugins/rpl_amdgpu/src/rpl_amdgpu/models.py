@@ -288,12 +288,14 @@ def resized_product(family: Family, product: Product, size: GpuSize) -> DeviceMo
 
 def with_reason(family: Family, model: DeviceModel, reason: str) -> DeviceModel:
     """``model`` with a reason for every fact that is unknown: the family's own, else ``reason``."""
-    own = {name: why for name, why in family.absent.items() if getattr(model, name) is None}
-    unknown = [name for name in NULLABLE if getattr(model, name) is None and name not in own]
+    of_family = {name: why for name, why in family.absent.items() if getattr(model, name) is None}
+    unknown = [name for name in NULLABLE if getattr(model, name) is None and name not in of_family]
     if model.memory_ceiling("hbm", CeilingOrigin.SPEC) is None:
         unknown.append("HBM bandwidth")
     stated = [f"{', '.join(unknown)}: {reason or 'no public reference at hand states it'}"] if unknown else []
-    return attrs.evolve(model, unknown_facts=(*stated, *(f"{name}: {why}" for name, why in own.items())))
+    return attrs.evolve(
+        model, unknown_facts=(*stated, *(f"{name}: {why}" for name, why in of_family.items()))
+    )
 
 
 def _hbm_ceilings(product: Product, partition: Partition) -> tuple[MemoryCeiling, ...]:

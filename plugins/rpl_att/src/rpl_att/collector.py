@@ -424,17 +424,17 @@ def _aim(target: Target) -> tuple[str, ...]:
 
 def target_of(command: Sequence[str]) -> Target:
     """The target in a planned command."""
-    own = list(command)
-    cu = own[own.index(_TARGET_OPTION) + 1]
-    return Target(int(cu), int(own[own.index(_MASK_OPTION) + 1], 0))
+    words = list(command)
+    cu = words[words.index(_TARGET_OPTION) + 1]
+    return Target(int(cu), int(words[words.index(_MASK_OPTION) + 1], 0))
 
 
 def aimed_at(command: Sequence[str], target: Target) -> tuple[str, ...]:
     """The same command with another target."""
-    own = list(command)
-    own[own.index(_TARGET_OPTION) + 1] = str(target.cu)
-    own[own.index(_MASK_OPTION) + 1] = f"{target.shader_engine_mask:#x}"
-    return tuple(own)
+    words = list(command)
+    words[words.index(_TARGET_OPTION) + 1] = str(target.cu)
+    words[words.index(_MASK_OPTION) + 1] = f"{target.shader_engine_mask:#x}"
+    return tuple(words)
 
 
 # What rocprofv3 and its decoder say about a thread trace, and what to do about it.

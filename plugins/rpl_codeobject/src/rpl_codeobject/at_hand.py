@@ -112,8 +112,8 @@ def _folders(recording: Recording, *, everywhere: bool) -> Iterable[Path]:
 
 
 def _uris(recording: Recording) -> list[str]:
-    found = {kernel.code_object for trace in recording.traces for kernel in trace.kernels}
-    return sorted(uri for uri in found if uri is not None)
+    uris = {kernel.code_object for trace in recording.traces for kernel in trace.kernels}
+    return sorted(uri for uri in uris if uri is not None)
 
 
 def _recorded_names(recording: Recording) -> _Wanted:

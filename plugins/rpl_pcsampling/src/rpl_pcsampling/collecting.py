@@ -307,9 +307,9 @@ def _sampling_request(options: Options) -> SamplingRequest | None:
 
 
 def _planned_sampling(planned: PlannedPass) -> tuple[str, str, int]:
-    own = list(planned.command)
+    words = list(planned.command)
     method, unit, interval = (
-        own[own.index(f"--pc-sampling-{word}") + 1] for word in ("method", "unit", "interval")
+        words[words.index(f"--pc-sampling-{word}") + 1] for word in ("method", "unit", "interval")
     )
     return method, unit, int(interval)
 

@@ -74,25 +74,23 @@ def _run_ranks(session: Session, call: RanksCall) -> None:
     from rpl_analysis.ranks.gather import SUMMARIES, GatherRequest, gather, gather_kept
 
     group_of = _grouping(call.group_by)
-    kept = call.recordings[0] if len(call.recordings) == 1 and _is_job(call.recordings[0]) else None
-    if call.output is None and kept is None and (call.cluster is not None or call.executor is not None):
+    job = call.recordings[0] if len(call.recordings) == 1 and _is_job(call.recordings[0]) else None
+    if call.output is None and job is None and (call.cluster is not None or call.executor is not None):
         raise UsageError(
             "workers elsewhere need a place for summaries that they share", next_step="add -o DIR"
         )
-    if call.output is not None and kept is None and not _is_job(call.output) and _occupied(call.output):
+    if call.output is not None and job is None and not _is_job(call.output) and _occupied(call.output):
         raise UsageError(f"{call.output} holds something else", next_step="choose another -o")
-    with _job_directory(kept or call.output) as place:
-        if kept is not None:
-            gathered = gather_kept(kept / SUMMARIES)
+    with _job_directory(job or call.output) as place:
+        if job is not None:
+            gathered = gather_kept(job / SUMMARIES)
         else:
             request = GatherRequest(place / SUMMARIES, call.jobs, call.cluster, call.executor)
             with session.output.progress("ranks", total=None) as step:
                 gathered = gather(call.recordings, request, session, step, _import_what_answers)
         from rpl_analysis.cli.ranks_answer import answer_ranks
 
-        answer_ranks(
-            session, gathered, group_of, place if kept or call.output else None, as_json=call.as_json
-        )
+        answer_ranks(session, gathered, group_of, place if job or call.output else None, as_json=call.as_json)
 
 
 def _import_what_answers() -> None:

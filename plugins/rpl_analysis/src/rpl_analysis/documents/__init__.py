@@ -129,8 +129,10 @@ class ProfileKind(_Kind):
         self, draft: Mapping[str, Any], field: str, block: Any, kernels: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         if kernels:
-            own = [{**k, field: kernels[k["name"]]} if k["name"] in kernels else k for k in draft["kernels"]]
-            draft = {**draft, "kernels": tuple(own)}
+            filled = [
+                {**k, field: kernels[k["name"]]} if k["name"] in kernels else k for k in draft["kernels"]
+            ]
+            draft = {**draft, "kernels": tuple(filled)}
         return draft if block is None else super().with_section(draft, field, block, {})
 
     def places_of(self, schema: dict[str, Any], field: str) -> Sequence[dict[str, Any]]:

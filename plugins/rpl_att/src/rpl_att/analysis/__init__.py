@@ -307,7 +307,7 @@ def _wait_cycles(totals: Totals, isa: Iterable[str]) -> tuple[dict[str, int], in
 
 
 def _latency_of(totals: Totals, kind: InstructionClass) -> int:
-    return sum(int(totals.latency[row]) for row, found in enumerate(totals.kinds) if found is kind)
+    return sum(int(totals.latency[row]) for row, row_kind in enumerate(totals.kinds) if row_kind is kind)
 
 
 def _backpressure(totals: Totals) -> dict[str, int] | None:
@@ -353,7 +353,7 @@ def _wait(row: int, code: CodeTable, totals: Totals, waited: WaitTotals) -> AttW
         hits=waited.hits,
         latency=int(totals.latency[row]),
         share=totals.fraction(int(totals.latency[row])),
-        producers=tuple(_producer(one, code, waited) for one in _by_weight(waited)),
+        producers=tuple(_producer(producer, code, waited) for producer in _by_weight(waited)),
     )
 
 

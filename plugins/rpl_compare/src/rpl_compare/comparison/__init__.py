@@ -243,11 +243,11 @@ def _noise(items: tuple[Judged, ...], names: Mapping[str, str]) -> Iterator[Diag
     if noisy:
         worst = max(noisy, key=lambda item: (item.evidence.cv or 0.0, item.key.name))
         detectable = worst.minimum_detectable_change
-        found = "no change can be" if detectable is None else f"changes below {detectable:.1%} are not"
+        least = "no change can be" if detectable is None else f"changes below {detectable:.1%} are not"
         yield Diagnostic(
             "compare.noisy",
             f"{len(noisy)} of the deciding times vary by more than {WARN_CV:.0%} (CV) from run to run; "
-            f"worst: {_called(worst, names)} with {worst.evidence.cv or 0:.1%}, where {found} found reliably",
+            f"worst: {_called(worst, names)} with {worst.evidence.cv or 0:.1%}, where {least} found reliably",
             cause="clock or thermal changes, other load, or very short kernels",
             remedy="fix the clocks, record more runs, or measure interleaved",
             count=len(noisy),

@@ -308,9 +308,9 @@ def _outcome(items: Sequence[HistoryItem], blocking: tuple[str, ...]) -> tuple[O
         (Verdict.REGRESSED, Outcome.REGRESSION),
         (Verdict.INCONCLUSIVE, Outcome.INCONCLUSIVE),
     ):
-        found = [item for item in items if item.verdict == verdict.value]
-        if found:
-            return outcome, tuple(f"{item.name}: {item.reason}" for item in found)
+        deciding = [item for item in items if item.verdict == verdict.value]
+        if deciding:
+            return outcome, tuple(f"{item.name}: {item.reason}" for item in deciding)
     return Outcome.PASS, (f"no standing step beyond the limit in {counted(len(items), 'item')}",)
 
 

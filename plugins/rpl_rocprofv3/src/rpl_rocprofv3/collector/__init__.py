@@ -1,6 +1,4 @@
-"""Where rocprofv3 is on this machine, which version it has, the environment that it runs in, and
-what ``rpl doctor`` looks at: the profiler, its format, the GPU, its counters.
-"""
+"""rocprofv3 on this machine: its place, version and environment, and what ``rpl doctor`` says of them."""
 
 from __future__ import annotations
 
@@ -61,12 +59,12 @@ def require_rocprofv3(environment: Mapping[str, str], configured: str | None = N
 
 
 def _chosen(name: str, origin: str) -> Path:
-    found = shutil.which(name)
-    if found is None:
+    program = shutil.which(name)
+    if program is None:
         raise MissingError(
             f"{origin} names {name!r}, which is no executable", next_step="correct or unset it"
         )
-    return Path(found).absolute()
+    return Path(program).absolute()
 
 
 def _installed(environment: Mapping[str, str], opt: Path) -> list[Path]:
@@ -200,12 +198,12 @@ _PRELOADED_PROFILERS = ("librocprofiler", "librocprofv3", "libroctracer")
 
 def profiling_environment(inherited: Mapping[str, str]) -> dict[str, str]:
     """A copy of ``inherited`` without settings and preloaded libraries of profilers."""
-    kept = {name: value for name, value in inherited.items() if not _is_profiler_setting(name)}
-    if _PRELOAD in kept:
-        libraries = _without_profilers(kept.pop(_PRELOAD))
+    environment = {name: value for name, value in inherited.items() if not _is_profiler_setting(name)}
+    if _PRELOAD in environment:
+        libraries = _without_profilers(environment.pop(_PRELOAD))
         if libraries:
-            kept[_PRELOAD] = libraries
-    return kept
+            environment[_PRELOAD] = libraries
+    return environment
 
 
 def _is_profiler_setting(name: str) -> bool:

@@ -255,9 +255,9 @@ class LogWatch:
     def _note_missing_counters(self, line: str) -> None:
         if not (match := _MISSING_COUNTERS.search(line)):
             return
-        found = set(_names(match["found"]))
+        known = set(_names(match["found"]))
         for name in _names(match["wanted"]):
-            if name not in found and len(self.missing_counters) < _MOST_NOTED:
+            if name not in known and len(self.missing_counters) < _MOST_NOTED:
                 self.missing_counters.setdefault(name, match["agent"])
 
 

@@ -1,4 +1,4 @@
-"""Counters split into passes that the hardware can hold, each with its command line and its folder.
+"""Passes of rocprofv3: counters split into what the hardware can hold, command lines, folders, replay.
 
 Every hardware block counts a limited number of events at a time; a set that exceeds it aborts the profiler
 inside the first dispatch. Groups that only mean something together stay together. Counters that can take
@@ -29,18 +29,12 @@ from rpl_rocprofv3.collector import OutputFormat
 from rpl_rocprofv3.options import COLLECT_KERNEL, COLLECT_LAUNCHES, REPLAY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from rpl_core.interfaces.collector import CollectRequest
     from rpl_core.interfaces.options import Options
     from rpl_core.model.device import CounterMap
     from rpl_rocprofv3.collector import ToolVersion
-
-# Split a set of counters into passes that the hardware can hold.
-#
-# Every hardware block counts a limited number of events at a time; a set that exceeds it aborts the profiler
-# inside the first dispatch. Groups that only mean something together stay together. Counters that can take
-# the machine down are refused unless the user insists.
 
 #: Counters of one unknown block per pass: the only number that cannot exceed the block's limit.
 UNKNOWN_BLOCK_LIMIT = 1
@@ -79,7 +73,7 @@ def plan_passes(
     """
     wanted = tuple(dict.fromkeys(counter_map.recommended if counters is None else counters))
     refused = [] if allow_dangerous else _dangerous(wanted, counter_map)
-    blocked = {one.counter for one in refused}
+    blocked = {refusal.counter for refusal in refused}
     units = _units([counter for counter in wanted if counter not in blocked], counter_map)
     passes: list[list[str]] = []
     loads: list[Counter[str]] = []
@@ -89,8 +83,8 @@ def plan_passes(
         if overfull is not None:
             refused.extend(RefusedCounter(counter, overfull) for counter in unit)
             continue
-        _place(unit, load, passes, loads, counter_map)
-    return PassPlan(tuple(_in_order(one, wanted) for one in passes), tuple(refused))
+        _add_to_first_fit(unit, load, passes, loads, counter_map)
+    return PassPlan(tuple(_in_asked_order(names, wanted) for names in passes), tuple(refused))
 
 
 def _dangerous(wanted: Sequence[str], counter_map: CounterMap) -> list[RefusedCounter]:
@@ -107,15 +101,16 @@ def _units(wanted: Sequence[str], counter_map: CounterMap) -> list[tuple[str, ..
     left = list(wanted)
     units: list[tuple[str, ...]] = []
     for group in counter_map.same_pass:
-        bases = {_base(counter) for counter in group}
-        together = tuple(counter for counter in left if _base(counter) in bases)
+        bases = {_without_sum(counter) for counter in group}
+        together = tuple(counter for counter in left if _without_sum(counter) in bases)
         if together:
             units.append(together)
             left = [counter for counter in left if counter not in together]
     return units + [(counter,) for counter in left]
 
 
-def _base(counter: str) -> str:
+def _without_sum(counter: str) -> str:
+    """A counter and its sum over all instances are read from the same events."""
     return counter.removesuffix("_sum")
 
 
@@ -133,28 +128,29 @@ def _overfull(load: Counter[str], counter_map: CounterMap) -> str | None:
     return None
 
 
-def _place(
+def _add_to_first_fit(
     unit: tuple[str, ...],
     load: Counter[str],
     passes: list[list[str]],
     loads: list[Counter[str]],
     counter_map: CounterMap,
 ) -> None:
-    for one, used in zip(passes, loads, strict=True):
+    for names, used in zip(passes, loads, strict=True):
+        # Blocks count independently: a pass has room if each block that the unit needs has.
         if all(used[block] + count <= _limit(block, counter_map) for block, count in load.items()):
-            one.extend(unit)
+            names.extend(unit)
             used.update(load)
             return
     passes.append(list(unit))
     loads.append(Counter(load))
 
 
-def _in_order(one: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
+def _in_asked_order(names: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
     position = {counter: i for i, counter in enumerate(wanted)}
-    return tuple(sorted(one, key=position.__getitem__))
+    return tuple(sorted(names, key=position.__getitem__))
 
 
-# The exact rocprofv3 command lines (reference: docs/reference/formats.md, 4).
+# Command lines, exactly as rocprofv3 takes them (reference: docs/reference/formats.md, 4).
 
 #: Stands for the absolute directory of the pass until the pass runs.
 DIRECTORY = "{directory}"
@@ -185,8 +181,8 @@ def counter_command(
     filters: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """A counter pass. It traces no kernels: counting stretches them, so their times are worth nothing."""
-    own = ("--pmc", *counters, *filters, *_output(output))
-    return (str(executable), *own, _APPLICATION_FOLLOWS, *application)
+    profiler = ("--pmc", *counters, *filters, *_output(output))
+    return (str(executable), *profiler, _APPLICATION_FOLLOWS, *application)
 
 
 def replay_command(
@@ -198,16 +194,16 @@ def replay_command(
     """
     counters = (word for group in groups for word in ("--pmc", *group))
     mode = ("--replay-mode", "kernel", "--kernel-replay-beta-enabled")
-    own = (*counters, *mode, *filters, *_output(OutputFormat.JSON))
-    return (str(executable), *own, _APPLICATION_FOLLOWS, *application)
+    profiler = (*counters, *mode, *filters, *_output(OutputFormat.JSON))
+    return (str(executable), *profiler, _APPLICATION_FOLLOWS, *application)
 
 
 def rotation_command(
     executable: Path, output: OutputFormat, application: Sequence[str], filters: Sequence[str]
 ) -> tuple[str, ...]:
     """One run in which the groups of ``GROUPS_FILE`` take turns from launch to launch."""
-    own = ("-i", f"{DIRECTORY}/{GROUPS_FILE}", *filters, *_output(output))
-    return (str(executable), *own, _APPLICATION_FOLLOWS, *application)
+    profiler = ("-i", f"{DIRECTORY}/{GROUPS_FILE}", *filters, *_output(output))
+    return (str(executable), *profiler, _APPLICATION_FOLLOWS, *application)
 
 
 def rotation_input(groups: Sequence[Sequence[str]], interval: int) -> str:
@@ -225,11 +221,11 @@ def filter_options(kernel: str | None, launches: str | None) -> tuple[str, ...]:
 def with_directory(command: Sequence[str], directory: Path) -> tuple[str, ...]:
     """Fill ``directory`` in, in the profiler's part only: the application may use the same braces."""
     end = list(command).index(_APPLICATION_FOLLOWS)
-    own = (
+    profiler = (
         f"{directory}{word[len(DIRECTORY) :]}" if word.startswith(DIRECTORY) else word
         for word in command[:end]
     )
-    return (*own, *command[end:])
+    return (*profiler, *command[end:])
 
 
 def output_format_of(command: Sequence[str]) -> OutputFormat:
@@ -336,10 +332,10 @@ def _has_row(path: Path, table: str) -> bool | None:
 
     try:
         with open_database(path) as database:
-            found = Tables(database.connection).get(table)
-            if found is None:
+            rows = Tables(database.connection).get(table)
+            if rows is None:
                 return None
-            return next(found.rows(database.connection, ("id",)), None) is not None
+            return next(rows.rows(database.connection, ("id",)), None) is not None
     except BadDataError:
         return None
 
@@ -475,7 +471,6 @@ def counter_passes(
 
 # What rocprofiler-sdk says about launches that it did not replay.
 
-
 _OUTCOME = re.compile(r"\[kernel-replay\] dispatch_id=(?P<id>\d+) outcome=declined reason=(?P<reason>\w+)")
 #: Told once per run or without a launch, behind "kernel replay": what is said, and what it means.
 _WARNINGS = (
@@ -547,7 +542,7 @@ def kernels_of(files: Sequence[Path], dispatches: Mapping[int, object]) -> dict[
     names: dict[int, str] = {}
     for path in files:
         kernels: dict[int, str] = {}
-        found: dict[int, int] = {}
+        kernel_of_dispatch: dict[int, int] = {}
         try:
             for section, value in entries(path):
                 if section == "kernel_symbols":
@@ -557,8 +552,12 @@ def kernels_of(files: Sequence[Path], dispatches: Mapping[int, object]) -> dict[
                     info = ("dispatch_data", "dispatch_info")
                     dispatch = number_at(value, *info, "dispatch_id")
                     if dispatch in dispatches:
-                        found[dispatch] = number_at(value, *info, "kernel_id")
+                        kernel_of_dispatch[dispatch] = number_at(value, *info, "kernel_id")
         except BadDataError:
             continue  # its reader refuses it, too
-        names |= {dispatch: kernels[kernel] for dispatch, kernel in found.items() if kernels.get(kernel)}
+        names |= {
+            dispatch: kernels[kernel]
+            for dispatch, kernel in kernel_of_dispatch.items()
+            if kernels.get(kernel)
+        }
     return names

@@ -312,13 +312,13 @@ class RocprofCollector(Collector):
             time_limit_s=planned.time_limit_s,
             what=f"the application (pass {planned.name})",
         )
-        kept: tuple[Diagnostic, ...] = ()
+        unremoved: tuple[Diagnostic, ...] = ()
         try:
             result = run_command(request, watch)
         finally:
             files = recorded_files(directory, output)
             if output is OutputFormat.ROCPD:
-                kept = remove_environments(files, planned.command)
+                unremoved = remove_environments(files, planned.command)
             simulated = mark_simulated(directory, planned.command, os.environ)
         version = self._version_of(Path(planned.command[0]))
         if not result.succeeded:
@@ -333,7 +333,7 @@ class RocprofCollector(Collector):
             diagnostics=(
                 *pass_findings(planned, result, watch),
                 *replay_findings(planned, replay, files),
-                *kept,
+                *unremoved,
                 *simulated,
             ),
             tool_version=str(version),
@@ -368,7 +368,9 @@ def remove_environments(databases: Sequence[Path], command: Sequence[str] = ()) 
     if told != application:
         line = shlex.join(told)
         lines_kept = [
-            one for one in databases if not empty_column(one, "rocpd_info_process", "command", line)
+            database
+            for database in databases
+            if not empty_column(database, "rocpd_info_process", "command", line)
         ]
     else:
         lines_kept = []

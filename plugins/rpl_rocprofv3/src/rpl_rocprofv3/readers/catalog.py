@@ -296,9 +296,9 @@ class ComputeWorkloadReader(Reader):
         system = read_system(inputs.paths[0].parent / _SYSTEM)
         first, *others = (read_workload_table(path, system, self.name) for path in tables)
         benchmark = next((path for path in inputs.paths if path.name == BENCHMARK), None)
-        found = {"ceilings": read_benchmark(benchmark)} if benchmark is not None else {}
+        measured = {"ceilings": read_benchmark(benchmark)} if benchmark is not None else {}
         return tuple(
-            attrs.evolve(trace, extras={**trace.extras, **found})
+            attrs.evolve(trace, extras={**trace.extras, **measured})
             for trace in (with_flat_geometry(first), *others)
         )
 
@@ -417,10 +417,10 @@ class ForeignReader(Reader):
     priority = -100  # whoever can read a file comes first
 
     def claim(self, files: Sequence[Path]) -> Sequence[InputSet]:
-        found = ((path, _format_of(path)) for path in sorted(files))
+        formats = ((path, _format_of(path)) for path in sorted(files))
         return [
             InputSet(self.name, known.name, (path,), known.refusal, known.next_step)
-            for path, known in found
+            for path, known in formats
             if known is not None
         ]
 

@@ -312,11 +312,11 @@ def _schema_version(connection: sqlite3.Connection, tables: Tables) -> str | Non
 
 def _lacking(tables: Tables) -> str:
     """The tables and columns that are missing, as a phrase."""
-    found = {name: tables.get(name) for name in REQUIRED}
-    absent = [name for name, table in found.items() if table is None]
+    required = {name: tables.get(name) for name in REQUIRED}
+    absent = [name for name, table in required.items() if table is None]
     columns = [
         f"{name}.{column}"
-        for name, table in found.items()
+        for name, table in required.items()
         if table is not None
         for column in REQUIRED[name]
         if column not in table.columns

@@ -101,8 +101,8 @@ def current_names(header: Sequence[str]) -> tuple[str, ...]:
     for name in header:
         match = _REPEATED.fullmatch(name.strip())
         base, number = (match["base"], f"_{match['pass']}") if match else (name.strip(), "")
-        found = old.get(base.lower())
-        named.append(name.strip() if found is None else found + number)
+        current = old.get(base.lower())
+        named.append(name.strip() if current is None else current + number)
     return tuple(named)
 
 

@@ -130,7 +130,7 @@ class _Report:
         sums = _sums(column[rows], len(names), self.time_ns[rows])
         counts = _sums(column[rows], len(names), np.ones(len(rows), np.int64))
         paths = None if self.path_ns is None else _sums(column[rows], len(names), self.path_ns[rows])
-        found = [
+        parts = [
             TorchTimePart(
                 None if i == len(names) else names[i],
                 int(counts[i]),
@@ -141,7 +141,7 @@ class _Report:
             )
             for i in np.flatnonzero(counts).tolist()
         ]
-        return tuple(sorted(found, key=lambda part: (-part.time_ns, part.name or "")))
+        return tuple(sorted(parts, key=lambda part: (-part.time_ns, part.name or "")))
 
     def _path_share(self, path_ns: int | None) -> float | None:
         return None if path_ns is None or not self.path_total_ns else path_ns / self.path_total_ns
@@ -197,15 +197,15 @@ class _Report:
         inside: defaultdict[str | None, int] = defaultdict(int)
         by_module = self._by(launches.module, names)
         number = {name: i for i, name in enumerate(names)}
-        for own in by_module:
-            around = () if own.name is None else launches.ancestors[number[own.name]]
+        for module in by_module:
+            around = () if module.name is None else launches.ancestors[number[module.name]]
             for i in around:
-                inside[names[i]] += own.time_ns
-            if own.name is None:
-                inside[None] = own.time_ns
-        known = {own.name: own for own in by_module}
+                inside[names[i]] += module.time_ns
+            if module.name is None:
+                inside[None] = module.time_ns
+        known = {module.name: module for module in by_module}
         nothing = 0 if self.path_ns is not None else None
-        found = []
+        parts = []
         for name, ns in inside.items():
             own_part = known.get(name) or TorchTimePart(name, 0, 0, 0.0, nothing, self._path_share(nothing))
             part = TorchModulePart(
@@ -218,8 +218,8 @@ class _Report:
                 inside_ns=ns,
                 inside_share=_share(ns, self.total_ns),
             )
-            found.append(part)
-        return tuple(sorted(found, key=lambda part: (-part.inside_ns, -part.time_ns, part.name or "")))
+            parts.append(part)
+        return tuple(sorted(parts, key=lambda part: (-part.inside_ns, -part.time_ns, part.name or "")))
 
     def _shapes(self) -> tuple[TorchShapePart, ...]:
         """By operator, shapes and types; calls that differ in nothing else are one entry."""
@@ -232,7 +232,7 @@ class _Report:
         for kind, (name, number, place) in enumerate(launches.given):
             inputs = launches.processes[number].inputs[place]
             groups[name, _compact(inputs.dims), _compact(inputs.types), self.works[kind]].append(kind)
-        found = []
+        parts = []
         for (name, dims, types, work), kinds in groups.items():
             measured = _Measured(
                 calls=sum(calls[kind] for kind in kinds),
@@ -240,8 +240,8 @@ class _Report:
                 time_ns=int(times[kinds].sum()),
                 path_ns=None if paths is None else int(paths[kinds].sum()),
             )
-            found.append(self._shape(name, (dims, types), work, measured))
-        return tuple(sorted(found, key=lambda part: (-part.time_ns, part.operator, part.dims, part.types)))
+            parts.append(self._shape(name, (dims, types), work, measured))
+        return tuple(sorted(parts, key=lambda part: (-part.time_ns, part.operator, part.dims, part.types)))
 
     def _shape(
         self, name: str, given: tuple[str, str], work: Work | NoWork, measured: _Measured
@@ -278,11 +278,11 @@ class _Report:
         order: dict[str, list[int]] = {}
         for number, name in enumerate(names):
             order.setdefault(name, []).append(number)
-        found = []
+        parts = []
         for name, numbers in order.items():
             rows = np.flatnonzero(np.isin(dispatches.kernel, numbers))
             if rows.size:
-                found.append(
+                parts.append(
                     TorchKernelPart(
                         kernel=name,
                         time_ns=int(self.time_ns[rows].sum()),
@@ -291,7 +291,7 @@ class _Report:
                         lines=self._by(launches.line, launches.lines, rows)[:MOST_LAUNCHERS],
                     )
                 )
-        return tuple(sorted(found, key=lambda part: (-part.time_ns, part.kernel)))
+        return tuple(sorted(parts, key=lambda part: (-part.time_ns, part.kernel)))
 
     def _deciding(self) -> TorchDecidingPart | None:
         """The kernel with the most time on the path, and the operator that launched most of that."""
@@ -308,10 +308,10 @@ class _Report:
         table = np.array([places[kernel.name] for kernel in self.trace.kernels])
         symbol = table[self.trace.dispatches.kernel[rows]]
         place = int(np.argmax(_sums(symbol, len(names), self.time_ns[rows])[:-1]))
-        own = rows[symbol == place]
-        operator = self._by(launches.operator, launches.operators, own)[0]
-        of_it = own[
-            launches.operator[own]
+        deciding = rows[symbol == place]
+        operator = self._by(launches.operator, launches.operators, deciding)[0]
+        of_it = deciding[
+            launches.operator[deciding]
             == (-1 if operator.name is None else launches.operators.index(operator.name))
         ]
         kind = int(np.bincount(launches.inputs[of_it] + 1, self.time_ns[of_it]).argmax()) - 1
@@ -321,7 +321,7 @@ class _Report:
             dims = _compact(launches.processes[number].inputs[inputs].dims)
         return TorchDecidingPart(
             kernel=names[place],
-            path_ns=int(self.time_ns[own].sum()),
+            path_ns=int(self.time_ns[deciding].sum()),
             operator=operator.name,
             operator_ns=operator.time_ns,
             module=self._by(launches.module, launches.modules, of_it)[0].name,
@@ -417,5 +417,5 @@ def _unmodelled(shapes: Sequence[TorchShapePart]) -> tuple[TorchUnmodelledPart, 
         if shape.reason is not None:
             calls[shape.operator, shape.reason] += shape.calls
             times[shape.operator, shape.reason] += shape.time_ns
-    found = [TorchUnmodelledPart(name, calls[name, why], times[name, why], why) for name, why in calls]
-    return tuple(sorted(found, key=lambda part: (-part.time_ns, part.operator, part.reason)))
+    parts = [TorchUnmodelledPart(name, calls[name, why], times[name, why], why) for name, why in calls]
+    return tuple(sorted(parts, key=lambda part: (-part.time_ns, part.operator, part.reason)))

@@ -45,12 +45,10 @@ from rpl_rocprofv3.readers.trace.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
     from rpl_core.model.trace import ApiCalls, Int32Column, Int64Column
     from rpl_rocprofv3.readers.csv.tables import CsvColumns, TextColumn
-    from rpl_rocprofv3.readers.trace.tables import Findings
 
 # Which CSV files of rocprofv3 belong together: ``<prefix>_<kind>.csv`` with one prefix per process.
 
@@ -102,8 +100,8 @@ class CsvSet:
 
     def call_tables(self) -> tuple[tuple[Path, bool], ...]:
         """The tables of host calls, the HIP runtime's first, and whether each is one by its header."""
-        found = [self.files[kind] for kind in CALLS if kind in self.files]
-        return tuple((path, _is_table_of_calls(path)) for path in found)
+        tables = [self.files[kind] for kind in CALLS if kind in self.files]
+        return tuple((path, _is_table_of_calls(path)) for path in tables)
 
     def refusal(self) -> str | None:
         """Why the set gives no trace, judged by the headers."""
@@ -228,9 +226,7 @@ def read_csv_set(files: CsvSet, reader: str) -> Trace:
     return trace if KERNELS in paths else with_flat_geometry(trace)
 
 
-# The tables of a CSV set as parts of a trace: agents, dispatches, calls and copies, counter readings.
-
-# What reading a CSV table noticed, as diagnostics. Shared by all CSV formats.
+# The tables of a set as parts of a trace. First what reading any of them noticed, as diagnostics.
 
 
 def report_columns(columns: CsvColumns, findings: Findings) -> None:
@@ -301,12 +297,12 @@ class CsvAgents:
         number, kind = int(match["number"]), (match["kind"] or "").upper()
         if kind in ("GPU", "CPU"):
             same = [i for i, agent in enumerate(self.agents) if agent.kind == kind]
-            found = same[number] if number < len(same) else None
+            position = same[number] if number < len(same) else None
         else:
             by_node = next((i for i, a in enumerate(self.agents) if a.index == number), None)
-            found = self.logical.get(number, by_node) if kind else by_node
-        if found is not None or self.described:
-            return NOT_RECORDED if found is None else found
+            position = self.logical.get(number, by_node) if kind else by_node
+        if position is not None or self.described:
+            return NOT_RECORDED if position is None else position
         self.agents.append(Agent(self.node, number, kind if kind == "CPU" else "GPU"))
         return len(self.agents) - 1
 
@@ -412,8 +408,8 @@ def _kernels(columns: CsvColumns, rows: Int64Column) -> tuple[tuple[Kernel, ...]
     """Distinct kernels: the same name may be loaded twice with other registers."""
     names = columns.texts["kernel_name"]
     fields = [columns.integer(name)[rows] for name in ("Kernel_Id", *_REGISTERS)]
-    found, number = distinct_rows([names.code[rows], *fields])
-    distinct, rank = np.unique(found, axis=0, return_inverse=True)  # few, in ascending order
+    rows_of_kernels, number = distinct_rows([names.code[rows], *fields])
+    distinct, rank = np.unique(rows_of_kernels, axis=0, return_inverse=True)  # few, in ascending order
     kernels = tuple(
         Kernel(display_name(names.texts[code]), None, 0, *(v if v >= 0 else None for v in registers))
         for code, _, *registers in distinct.tolist()

@@ -420,11 +420,11 @@ class _Collected:
         first, code = group_keys(mixed_key(columns))
         if not all(np.array_equal(column, column[first][code]) for column in columns):
             raise UnsupportedLayoutError  # two texts with one key
-        texts = tuple(_text(*(int(column[row]) for column in columns)) for row in first.tolist())
+        texts = tuple(_text_of_words(*(int(column[row]) for column in columns)) for row in first.tolist())
         return ArgumentTexts(np.concatenate(self.events), code, texts)
 
 
-def _text(length: int, *words: int) -> object:
+def _text_of_words(length: int, *words: int) -> object:
     if length < 0:
         return None
     if length > _LONGEST_TEXT:

@@ -204,8 +204,8 @@ def floats(types: Bytes, words: Int64Column) -> ColumnBatch:
     return ColumnBatch(values, int(text.sum()))
 
 
-def _refuse_reserved(found: bool) -> None:
-    if found:
+def _refuse_reserved(reserved: bool) -> None:
+    if reserved:
         raise UnsupportedLayoutError  # never in a file that SQLite wrote
 
 
