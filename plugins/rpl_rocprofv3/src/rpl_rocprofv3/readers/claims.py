@@ -124,11 +124,11 @@ def claim_databases(
     readable: dict[Path, str] = {}
     recorded: list[RecordedFile] = []
     for path in sorted(path for path in files if looks_like_database(path)):
-        found = _claim(reader, path, kinds, describe)
-        if isinstance(found, InputSet):
-            refused.append(found)
-        elif found is not None:
-            readable[path], file = found
+        answer = _claim(reader, path, kinds, describe)
+        if isinstance(answer, InputSet):
+            refused.append(answer)
+        elif answer is not None:
+            readable[path], file = answer
             recorded.append(file)
     repeated = repeated_files(recorded)
     refused += [_repetition(reader, readable[path], path, repeated[path]) for path in repeated]
@@ -344,4 +344,4 @@ def _precise_version(version: str | None, tables: Tables) -> str:
         ("3.0.3", "sample_id" in columns),
         ("3.0.2", "rocpd_graph_launch" in tables),
     )
-    return next((found for found, present in signs if present), "3.0.0")
+    return next((named for named, present in signs if present), "3.0.0")
