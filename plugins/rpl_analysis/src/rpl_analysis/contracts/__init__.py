@@ -27,6 +27,19 @@ from rpl_core.values import frozen
 if TYPE_CHECKING:
     from attrs import frozen as record
 
+__all__ = [
+    "INSIDE",
+    "OR_EMPTY",
+    "OR_NULL",
+    "OR_ZERO",
+    "Limited",
+    "SchemaVersion",
+    "contract_of",
+    "document_of",
+    "plain_values",
+    "record",
+]
+
 T = TypeVar("T")
 
 #: ``attrs.field(metadata=...)``: what a document may lack, and how that reads then.
