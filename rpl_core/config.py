@@ -236,8 +236,8 @@ class Configuration:
 
     @property
     def _kinds(self) -> Mapping[str, SettingKind | None]:
-        own = {setting.name: setting.kind for setting in self.settings}
-        return {**own, **{setting.name: setting.kind for setting in self.of_plugins}}
+        of_core = {setting.name: setting.kind for setting in self.settings}
+        return {**of_core, **{setting.name: setting.kind for setting in self.of_plugins}}
 
     def resolve(self, name: str, flag: Any = None) -> Resolved:
         """The value of setting ``name``. Raises ``UsageError`` naming the origin of a wrong value."""
@@ -483,14 +483,14 @@ def _record_of(path: Path) -> Path | None:
     folder = config_folder()
     if folder is None:
         return None
-    return folder / "trusted" / f"{hashlib.sha256(os.fsencode(_place(path))).hexdigest()}.json"
+    return folder / "trusted" / f"{hashlib.sha256(os.fsencode(_absolute_place(path))).hexdigest()}.json"
 
 
 def _binding(path: Path, content: bytes) -> dict[str, str]:
-    place = os.fsencode(_place(path)).decode("utf-8", "backslashreplace")
+    place = os.fsencode(_absolute_place(path)).decode("utf-8", "backslashreplace")
     return {"path": place, "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def _place(path: Path) -> Path:
+def _absolute_place(path: Path) -> Path:
     """Links of folders are followed: the same file by another way is the same."""
     return path.parent.resolve() / path.name

@@ -131,11 +131,11 @@ def _unconfirmed(asked: DeviceModel, agents: tuple[Agent, ...]) -> tuple[Diagnos
     if any(agent.architecture for agent in agents):
         return ()
     assumed = f"the recording does not say which device it was made on; {asked.name} is taken from --device"
-    found = (Diagnostic("device.not_recorded", assumed),)
+    assumption = (Diagnostic("device.not_recorded", assumed),)
     if not asked.unknown_facts:
-        return found
+        return assumption
     unknown = f"unknown for {asked.product}: {'; '.join(asked.unknown_facts)}"
-    return (*found, Diagnostic("device.fact_unknown", unknown, remedy="name the product with --device"))
+    return (*assumption, Diagnostic("device.fact_unknown", unknown, remedy="name the product with --device"))
 
 
 def _other_product(asked: DeviceModel, detected: DeviceModel) -> Diagnostic:

@@ -56,9 +56,9 @@ def _in_order(kinds: Iterable[Contribution[DocumentKind]]) -> Sequence[Contribut
     while left:
         waiting = {c.value.name for c in left}
         ready = [c for c in left if not waiting.intersection(c.value.after) - {c.value.name}]
-        for one in ready or left[:1]:  # of a circle the first goes first
-            ordered.append(one)
-            left.remove(one)
+        for contract in ready or left[:1]:  # of a circle the first goes first
+            ordered.append(contract)
+            left.remove(contract)
     return ordered
 
 
@@ -124,8 +124,8 @@ def _with_section(
         raise RplError(f"it gave blocks of {len(invented)} kernels that the document {owner.name} has not")
     if section.field in _ENVELOPE or {**draft.get("sections", {}), **draft}.get(section.field) is not None:
         raise RplError(f"the document {owner.name} has its own {section.field!r}")
-    blocks = {name: _plain(section, part) for name, part in kernels.items()}
-    return Fields(owner.with_section(draft, section.field, _plain(section, block), blocks))
+    blocks = {name: _as_json_values(section, part) for name, part in kernels.items()}
+    return Fields(owner.with_section(draft, section.field, _as_json_values(section, block), blocks))
 
 
 def _homeless(section: Contribution[DocumentSection]) -> Diagnostic:
@@ -139,12 +139,12 @@ def _homeless(section: Contribution[DocumentSection]) -> Diagnostic:
     )
 
 
-def _plain(section: DocumentSection, block: Any) -> Any:
+def _as_json_values(section: DocumentSection, block: Any) -> Any:
     """A block as JSON holds it. Raises ``RplError`` for one that is not of the section's model."""
     if block is None:
         return None
     if isinstance(block, tuple):
-        return tuple(_plain(section, part) for part in block)
+        return tuple(_as_json_values(section, part) for part in block)
     if not isinstance(block, section.model()):
         raise RplError(f"it gave {type(block).__name__} where {section.model().__name__} was promised")
     plain: dict[str, Any] = block.model_dump(mode="json", warnings="error")

@@ -231,12 +231,12 @@ class _DaskWorkers(Workers):
 
     def places(self) -> tuple[str, ...]:
         """One per worker, by host and the device that it sees, or its name where all are seen."""
-        found = self._client.scheduler_info(n_workers=-1)["workers"]
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
         if self._resource is not None:
-            found = {
-                address: info for address, info in found.items() if info["resources"].get(self._resource)
+            workers = {
+                address: info for address, info in workers.items() if info["resources"].get(self._resource)
             }
-            several = [a for a, info in found.items() if info["resources"][self._resource] != 1]
+            several = [a for a, info in workers.items() if info["resources"][self._resource] != 1]
             if several:
                 raise UsageError(
                     f"the worker {several[0]} offers several {self._resource}s, and tasks would run beside "
@@ -244,9 +244,9 @@ class _DaskWorkers(Workers):
                     next_step=f"start one `dask worker` per {self._resource}, each with --resources "
                     f"{self._resource}=1",
                 )
-        for address in found.keys() - set(self._addresses.values()):
-            self._addresses[self._name(address, found[address])] = address
-        return tuple(name for name, address in self._addresses.items() if address in found)
+        for address in workers.keys() - set(self._addresses.values()):
+            self._addresses[self._name(address, workers[address])] = address
+        return tuple(name for name, address in self._addresses.items() if address in workers)
 
     def _name(self, address: str, info: Any) -> str:
         seen = None

@@ -19,8 +19,7 @@ from rpl_core.interfaces.document import DocumentContext
 from rpl_core.interfaces.options import CommandOption, Options
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.trace import protect
-from rpl_core.run_directory import is_run_directory
-from rpl_core.run_directory.analysed import mark_complete, mark_recorded, write_analysed
+from rpl_core.run_directory import is_run_directory, mark_complete, mark_recorded, write_analysed
 from rpl_core.schedule import AnalysisResult, Step, analyze
 from rpl_core.values import frozen
 
@@ -42,8 +41,8 @@ class AnalysisRequest:
     def remembered(self) -> dict[str, Any]:
         """What a manifest keeps, for later analyses of the run; it can't hold every option's value."""
         values = {name.replace("-", "_"): value for name, value in self.options.by_name().items()}
-        kept = {k: v for k, v in values.items() if isinstance(v, (str, int, float, bool, type(None)))}
-        return {"device": self.device, **kept}
+        plain = {k: v for k, v in values.items() if isinstance(v, (str, int, float, bool, type(None)))}
+        return {"device": self.device, **plain}
 
 
 def analyse(recording: Recording, request: AnalysisRequest, host: PluginHost) -> Documents:
@@ -205,11 +204,11 @@ def analyse_paths(
     """
     readers = host.catalog.readers().contributions
     recording = load_recording(paths, readers, each_is_a_run=each_is_a_run, ranks=ranks)
-    own = run_directory_of(paths)
-    documents = analyse(recording, attrs.evolve(request, root=own), host)
-    directory = output() if output is not None else own
+    run_directory = run_directory_of(paths)
+    documents = analyse(recording, attrs.evolve(request, root=run_directory), host)
+    directory = output() if output is not None else run_directory
     if directory is not None:
-        if own is None or directory.resolve() != own.resolve():
+        if run_directory is None or directory.resolve() != run_directory.resolve():
             write_analysed(directory, recording, {**request.remembered(), "ranks": ranks}, keep=keep)
         else:
             mark_recorded(directory)

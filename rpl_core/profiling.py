@@ -38,7 +38,7 @@ from rpl_core.model.value_checks import require_value
 from rpl_core.pipeline import AnalysisRequest, analyse, recorded_device
 from rpl_core.plugins.boundary import plugin_boundary
 from rpl_core.plugins.entry_points import provider_of
-from rpl_core.run_directory.manifest import RunDirectory, claim_path, default_path
+from rpl_core.run_directory import RunDirectory, claim_path, default_path
 from rpl_core.text import secret_bytes
 from rpl_core.values import frozen
 
@@ -245,7 +245,7 @@ def overwrite_in_files(folder: Path, sought: Sequence[bytes]) -> tuple[str, ...]
 
 def _overwrite(path: Path, sought: Sequence[bytes]) -> None:
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        places = [(at, len(text)) for text in sought for at in _places(content, text)]
+        places = [(at, len(text)) for text in sought for at in _offsets_of(content, text)]
     if places:
         with path.open("r+b") as target:
             for at, size in places:
@@ -253,12 +253,12 @@ def _overwrite(path: Path, sought: Sequence[bytes]) -> None:
                 target.write(b"*" * size)
 
 
-def _places(content: mmap.mmap, one: bytes) -> list[int]:
-    found, at = [], content.find(one)
+def _offsets_of(content: mmap.mmap, secret: bytes) -> list[int]:
+    offsets, at = [], content.find(secret)
     while at >= 0:
-        found.append(at)
-        at = content.find(one, at + len(one))
-    return found
+        offsets.append(at)
+        at = content.find(secret, at + len(secret))
+    return offsets
 
 
 #: Hears the name of each pass before it starts.
@@ -416,11 +416,11 @@ class GuardedCollector(Collector):
 
     def missing(self) -> str | None:
         with plugin_boundary(self._plugin, f"collector {self.name!r}"):
-            return _text(self._collector.missing())
+            return _optional_text(self._collector.missing())
 
     def instead(self, options: Options) -> str | None:
         with plugin_boundary(self._plugin, f"collector {self.name!r}"):
-            return _text(self._collector.instead(options))
+            return _optional_text(self._collector.instead(options))
 
     def follow_up(self, request: FollowUpRequest) -> CollectionPlan | None:
         with plugin_boundary(self._plugin, f"collector {self.name!r} while planning"):
@@ -429,7 +429,7 @@ class GuardedCollector(Collector):
 
     def announcement(self, options: Options) -> str | None:
         with plugin_boundary(self._plugin, f"collector {self.name!r}"):
-            return _text(self._collector.announcement(options))
+            return _optional_text(self._collector.announcement(options))
 
     def lost(self, error: RplError) -> Diagnostic:
         try:
@@ -458,10 +458,10 @@ class GuardedCollector(Collector):
 def _sound_plan(plan: object) -> CollectionPlan:
     """``plan`` if its passes can be told apart. Raises ``TypeError`` or ``ValueError`` otherwise."""
     sound = require_value(plan, CollectionPlan)
-    names = [one.name for one in sound.passes]
+    names = [planned.name for planned in sound.passes]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"a plan needs passes, each with a name of its own, not {names}")
-    for place in (*names, *(one.directory for one in sound.passes)):
+    for place in (*names, *(planned.directory for planned in sound.passes)):
         if not _is_inside(place):
             raise ValueError(f"{place!r} is no place in the run directory")
     return sound
@@ -471,7 +471,7 @@ def _is_inside(path: str) -> bool:
     return bool(path) and not Path(path).is_absolute() and ".." not in Path(path).parts
 
 
-def _text(answer: object) -> str | None:
+def _optional_text(answer: object) -> str | None:
     if answer is not None and not isinstance(answer, str):
         raise TypeError(f"text or None was expected, not {type(answer).__name__}")
     return answer

@@ -47,25 +47,25 @@ def schedule(steps: Sequence[Step], given: frozenset[Fact[Any]] = frozenset()) -
     Refused, with a diagnostic: a second provider of a fact, members of a cycle, and steps whose facts
     nobody provides.
     """
-    found: list[Diagnostic] = []
-    kept = _single_providers(sorted(steps, key=lambda s: (s.plugin, s.analyzer.name)), found)
-    kept = _without_cycles(kept, found)
-    kept = _with_requirements(kept, given, found)
-    return Schedule(tuple(_ordered(kept)), tuple(found))
+    diagnostics: list[Diagnostic] = []
+    usable = _single_providers(sorted(steps, key=lambda s: (s.plugin, s.analyzer.name)), diagnostics)
+    usable = _without_cycles(usable, diagnostics)
+    usable = _with_requirements(usable, given, diagnostics)
+    return Schedule(tuple(_ordered(usable)), tuple(diagnostics))
 
 
-def _single_providers(steps: Sequence[Step], found: list[Diagnostic]) -> list[Step]:
+def _single_providers(steps: Sequence[Step], diagnostics: list[Diagnostic]) -> list[Step]:
     providers: dict[Fact[Any], Step] = {}
-    kept = []
+    single = []
     for step in steps:
         taken = [fact for fact in _sorted(step.analyzer.provides) if fact in providers]
         if taken:
             other = providers[taken[0]].label
-            found.append(_refused(step, f"{other} already provides {_names(taken)}"))
+            diagnostics.append(_refused(step, f"{other} already provides {_names(taken)}"))
             continue
-        kept.append(step)
+        single.append(step)
         providers.update(dict.fromkeys(step.analyzer.provides, step))
-    return kept
+    return single
 
 
 def _graph(steps: Sequence[Step]) -> dict[str, list[str]]:
@@ -89,26 +89,30 @@ def _names(facts: Iterable[Fact[Any]]) -> str:
     return ", ".join(fact.name for fact in _sorted(facts))
 
 
-def _without_cycles(steps: list[Step], found: list[Diagnostic]) -> list[Step]:
+def _without_cycles(steps: list[Step], diagnostics: list[Diagnostic]) -> list[Step]:
     while True:
         try:
             TopologicalSorter(_graph(steps)).prepare()
         except CycleError as error:
             members = sorted(set(error.args[1]))
             by_label = {step.label: step for step in steps}
-            found += [_refused(by_label[m], f"it is in a cycle: {', '.join(members)}") for m in members]
+            diagnostics += [_refused(by_label[m], f"it is in a cycle: {', '.join(members)}") for m in members]
             steps = [step for step in steps if step.label not in members]
         else:
             return steps
 
 
-def _with_requirements(steps: list[Step], given: frozenset[Fact[Any]], found: list[Diagnostic]) -> list[Step]:
+def _with_requirements(
+    steps: list[Step], given: frozenset[Fact[Any]], diagnostics: list[Diagnostic]
+) -> list[Step]:
     while True:
         provided = given.union(*(step.analyzer.provides for step in steps))
         lacking = [step for step in steps if not step.analyzer.requires <= provided]
         if not lacking:
             return steps
-        found += [_refused(s, f"nobody provides {_names(s.analyzer.requires - provided)}") for s in lacking]
+        diagnostics += [
+            _refused(s, f"nobody provides {_names(s.analyzer.requires - provided)}") for s in lacking
+        ]
         steps = [step for step in steps if step not in lacking]
 
 

@@ -21,7 +21,7 @@ def printable(text: str) -> str:
 
 def harmless_json(text: str) -> str:
     """JSON ``text`` with C1 controls and marks of direction, as ``\\uNNNN``."""
-    return text if text.isascii() else _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return text if text.isascii() else _STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def encodable(text: str) -> str:
@@ -210,12 +210,12 @@ _IN_ADDRESS = re.compile(
 
 def masked_text(text: str) -> str:
     """A command in one text, or one word of it, with each secret as ``***``."""
-    return _text(text, [])
+    return _mask_in_text(text, [])
 
 
 def masked_words(words: Sequence[str]) -> tuple[str, ...]:
     """The words of a command with each secret as ``***``; a command without one is returned as it is."""
-    return _words(words, [])
+    return _mask_in_words(words, [])
 
 
 def secret_bytes(words: Sequence[str]) -> tuple[bytes, ...]:
@@ -223,21 +223,21 @@ def secret_bytes(words: Sequence[str]) -> tuple[bytes, ...]:
 
     Shorter ones than ``SHORTEST_SOUGHT_BYTES`` are left out: to seek them would hit ordinary words.
     """
-    found: list[str] = []
-    _words(words, found)
-    told = [one.strip("'\"") for one in found]
-    written = {one.encode("utf-8", "surrogateescape") for one in told}
-    written |= {json.dumps(one)[1:-1].encode() for one in told}
-    sought = (one for one in written if len(one) >= SHORTEST_SOUGHT_BYTES)
-    return tuple(sorted(sought, key=lambda one: (-len(one), one)))
+    secrets: list[str] = []
+    _mask_in_words(words, secrets)
+    told = [secret.strip("'\"") for secret in secrets]
+    written = {secret.encode("utf-8", "surrogateescape") for secret in told}
+    written |= {json.dumps(secret)[1:-1].encode() for secret in told}
+    sought = (secret for secret in written if len(secret) >= SHORTEST_SOUGHT_BYTES)
+    return tuple(sorted(sought, key=lambda secret: (-len(secret), secret)))
 
 
-def _text(text: str, found: list[str]) -> str:
+def _mask_in_text(text: str, secrets: list[str]) -> str:
     def covered(match: re.Match[str]) -> str:
         name = match.groupdict().get("name")
         if name is not None and _NO_SECRET.fullmatch(name):
             return match[0]
-        found.append(match["secret"])
+        secrets.append(match["secret"])
         return f"{match['kept']}{MASK}"
 
     for pattern in (_QUOTED, _ASSIGNED, _FOLLOWED, _BEARER, _IN_ADDRESS):
@@ -245,21 +245,21 @@ def _text(text: str, found: list[str]) -> str:
     return text
 
 
-def _words(words: Sequence[str], found: list[str]) -> tuple[str, ...]:
+def _mask_in_words(words: Sequence[str], secrets: list[str]) -> tuple[str, ...]:
     told: list[str] = []
     for word in words:
         before = told[-1] if told else ""
         option = _OPTION.fullmatch(before)
         whole = _ASSIGNED.match(word)
         if option is not None and not _NO_SECRET.fullmatch(before) and not word.startswith("-"):
-            found.append(word)
+            secrets.append(word)
             told.append(MASK)
         elif whole is None:
-            told.append(_text(word, found))
+            told.append(_mask_in_text(word, secrets))
         elif _NO_SECRET.fullmatch(whole["name"]):
             told.append(word)
         else:  # ``--token=a b;c`` is one word: all behind the first sign of equality is the secret
-            found.append(word.removeprefix(whole["kept"]))
+            secrets.append(word.removeprefix(whole["kept"]))
             told.append(f"{whole['kept']}{MASK}")
     return tuple(told)
 

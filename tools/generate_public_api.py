@@ -41,7 +41,7 @@ WHOLE = (
     "rpl_llm_unroll.interfaces",
     "rpl_optimize.interfaces",
     "rpl_report.interfaces",
-    "rpl_report.timeline.model",
+    "rpl_report.timeline",
     "rpl_rocprofv3.database",
     "rpl_vmreplay.interfaces",
 )

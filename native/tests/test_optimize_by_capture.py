@@ -43,7 +43,7 @@ def _arguments() -> bytes:
 @pytest.fixture
 def smooth_capture(tmp_path):
     """``smooth_capture(program)``: of its first kernel, as the first rocm-perf-lab writes captures."""
-    from rpl_codeobject.reading.read import read_code_objects
+    from rpl_codeobject.reading import read_code_objects
 
     def write(program):
         folder = tmp_path / "isolate_capture"

@@ -120,7 +120,7 @@ def test_what_the_baseline_leaves_in_any_order_is_compared_as_a_set(captured, ve
 
 def test_of_a_kernel_that_writes_by_atomics_only_wrong_versions_end(version_of):
     """Without them all would crash, and every comparison were blind."""
-    from rpl_codeobject.reading.read import read_code_objects
+    from rpl_codeobject.reading import read_code_objects
     from rpl_vmreplay.compare.mutants import mutants
 
     (code,) = read_code_objects(version_of("histogram", 0))

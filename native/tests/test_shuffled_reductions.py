@@ -10,7 +10,7 @@ import pytest
 
 import rpl_testkit
 from rpl_codeobject.occupancy import LaunchAssumption
-from rpl_codeobject.reading.read import read_code_objects
+from rpl_codeobject.reading import read_code_objects
 from rpl_optimize.interfaces.transformation import KernelSource
 from rpl_optimize.loop.binary_stage import guard_binary
 from rpl_optimize.source_meaning.front_end import FrontEnd

@@ -80,7 +80,7 @@ def capture_of(code_of, tmp_path_factory, monkeypatch, native_build, emulator):
     monkeypatch.setenv("RPL_EMU_FOLDER", str(native_build))
 
     def write(kernel):
-        from rpl_codeobject.reading.read import read_code_objects
+        from rpl_codeobject.reading import read_code_objects
 
         folder = tmp_path_factory.getbasetemp() / f"varied-capture-{kernel}"
         if folder.exists():

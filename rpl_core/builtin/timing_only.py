@@ -14,9 +14,13 @@ from rpl_core.files import make_directory
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
-from rpl_core.process import ProcessRequest, run_command
-from rpl_core.process.outcome import ApplicationExitError, process_findings
-from rpl_core.process.runner import require_program
+from rpl_core.process import (
+    ApplicationExitError,
+    ProcessRequest,
+    process_findings,
+    require_program,
+    run_command,
+)
 
 if TYPE_CHECKING:
     from rpl_core.interfaces.collector import CollectRequest, LineSink

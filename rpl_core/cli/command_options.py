@@ -113,10 +113,10 @@ def completion(context: click.Context, shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    found = get_completion_class(shell)
-    assert found is not None
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None
     root = context.find_root()
-    script = found(root.command, {}, "rpl", _VARIABLE)
+    script = completion_class(root.command, {}, "rpl", _VARIABLE)
     session_of(context).output.raw(script.source_template % script.source_vars())
 
 
@@ -220,14 +220,14 @@ class PluginOptionsCommand(click.Command):
                     formatter.write_dl(records)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        own = super().get_params(ctx)
-        taken = {word for param in own for word in (*param.opts, *param.secondary_opts)}
+        declared_params = super().get_params(ctx)
+        taken = {word for param in declared_params for word in (*param.opts, *param.secondary_opts)}
         names = {word.removeprefix("--") for word in taken}
-        names |= {str(param.name).replace("_", "-") for param in own}
+        names |= {str(param.name).replace("_", "-") for param in declared_params}
         offered = session_of(ctx).plugin_overview.catalog.options(self.name, taken=names)
         added = [_click_option(option) for option in offered]
-        last = [param for param in own if param.name == "help"]
-        return [*(param for param in own if param not in last), *added, *last]
+        last = [param for param in declared_params if param.name == "help"]
+        return [*(param for param in declared_params if param not in last), *added, *last]
 
 
 def _click_option(option: CommandOption[Any]) -> click.Option:
@@ -315,7 +315,7 @@ def recorded_options(
 ) -> Mapping[str, Any]:
     """Options of the recorded run that bear on the analysis. Raises ``BadDataError`` for impossible ones."""
     from rpl_core.errors import BadDataError, UsageError
-    from rpl_core.run_directory.manifest import load_manifest
+    from rpl_core.run_directory import load_manifest
 
     remembered = load_manifest(root).options
     parsers = {s.name: s.parse for s in session.configuration.settings if s.name in _RECORDED}

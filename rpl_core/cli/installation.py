@@ -39,7 +39,7 @@ def doctor(context: click.Context, as_json: bool) -> int:
     reports = [(c.value.name, _run(c)) for c in session.host.catalog.doctor_checks().contributions]
     reports += [("settings", report) for report in _settings(session)]
     if as_json:
-        session.output.json({name: _plain(report) for name, report in reports})
+        session.output.json({name: _report_fields(report) for name, report in reports})
     else:
         rows = [(name, report.status.value, report.fact) for name, report in reports]
         session.output.table(("check", "status", "found"), rows)
@@ -79,7 +79,7 @@ def _run(offered: Contribution[DoctorCheck]) -> DoctorReport:
         return DoctorReport(DoctorStatus.BROKEN, error.fact, remedy=error.next_step)
 
 
-def _plain(report: DoctorReport) -> dict[str, str | None]:
+def _report_fields(report: DoctorReport) -> dict[str, str | None]:
     told = {"status": report.status.value, "found": report.fact}
     return {**told, "needed_for": report.needed_for or None, "remedy": report.remedy}
 
@@ -334,7 +334,10 @@ def _insert(schema: dict[str, Any], kind: Any, section: DocumentSection) -> None
 def _refer(place: dict[str, Any], reference: dict[str, str]) -> None:
     """Put ``reference`` where ``place`` allows any object, alone or as items of a list."""
     if "anyOf" in place:
-        place["anyOf"] = [reference if one.get("type") == "object" else one for one in place["anyOf"]]
+        place["anyOf"] = [
+            reference if alternative.get("type") == "object" else alternative
+            for alternative in place["anyOf"]
+        ]
         place.pop("title", None)  # the definition has its own
     elif "items" in place:
         place["items"] = reference

@@ -246,10 +246,10 @@ def _installed_commands() -> dict[str, LazyCommand]:
     for entry in installed_entries(COMMANDS_GROUP)[0]:
         if allowed is None or normalized(entry.distribution) in allowed:
             claims.setdefault(entry.name, []).append(entry)
-    return {name: _place(entries) for name, entries in claims.items()}
+    return {name: _command_of(entries) for name, entries in claims.items()}
 
 
-def _place(entries: list[InstalledEntry]) -> LazyCommand:
+def _command_of(entries: list[InstalledEntry]) -> LazyCommand:
     first = entries[0]
     owners = ", ".join(entry.distribution for entry in entries)
     problem = None

@@ -149,7 +149,7 @@ def profile(context: click.Context, /, application: tuple[str, ...], **flags: An
 def from_recordings(call: ProfileCall, application: tuple[str, ...]) -> int:
     """``--from``: nothing is executed."""
     from rpl_core.pipeline import analyse_paths, run_directory_of
-    from rpl_core.run_directory.manifest import claim_path, default_path, point_latest, require_empty
+    from rpl_core.run_directory import claim_path, default_path, point_latest, require_empty
 
     if application:
         raise UsageError(
@@ -229,7 +229,7 @@ def _progress(call: ProfileCall, request: ProfileRequest) -> AbstractContextMana
 
 
 def _profile_request(call: ProfileCall, application: tuple[str, ...]) -> ProfileRequest:
-    from rpl_core.process.runner import application_command
+    from rpl_core.process import application_command
     from rpl_core.profiling import ProfileRequest
 
     return ProfileRequest(
@@ -257,7 +257,7 @@ def log_sink(session: Session, debug: bool) -> LineSink:
 
 def _analyse(call: ProfileCall, recorded: Recorded) -> int:
     from rpl_core.pipeline import analyse_paths
-    from rpl_core.run_directory.manifest import point_latest
+    from rpl_core.run_directory import point_latest
 
     if call.output is None:
         point_latest(recorded.directory)
@@ -269,11 +269,11 @@ def _analyse(call: ProfileCall, recorded: Recorded) -> int:
         documents, directory = analyse_paths((recorded.directory,), request, call.session.host)
     _show(call, documents, directory, request)
     if failure is not None:
-        raise _kept(failure, recorded.directory)
+        raise _naming_what_is_kept(failure, recorded.directory)
     return int(ExitCode.OK)
 
 
-def _kept(failure: RplError, directory: Path) -> RplError:
+def _naming_what_is_kept(failure: RplError, directory: Path) -> RplError:
     """The failure, saying that what finished before it is kept."""
     failure.fact = f"{failure.fact} (the finished passes are kept and analysed in {directory})"
     return failure

@@ -168,7 +168,7 @@ def show(
     elif as_json:
         output.raw(documents.json(leading.name))
     else:
-        _text(session, documents, options, path_first=path_first)
+        _show_text(session, documents, options, path_first=path_first)
     late = [d for d in diagnostic_drafts(session.host.diagnostics) if d not in documents.diagnostics]
     for diagnostic, others in _each_once((*documents.diagnostics, *late)):
         if not quiet or diagnostic.severity != "info":
@@ -177,11 +177,13 @@ def show(
         output.note(f"{'documents' if leading else 'run directory'}: {directory}")
 
 
-def _each_once(found: Iterable[DiagnosticDoc]) -> Iterator[tuple[DiagnosticDoc, int]]:
+def _each_once(diagnostics: Iterable[DiagnosticDoc]) -> Iterator[tuple[DiagnosticDoc, int]]:
     """What was found alike in several files once, with the number of the others."""
     alike: dict[tuple[str | None, ...], list[DiagnosticDoc]] = {}
-    for one in found:
-        alike.setdefault((one.code, one.fact, one.cause, one.remedy), []).append(one)
+    for diagnostic in diagnostics:
+        alike.setdefault((diagnostic.code, diagnostic.fact, diagnostic.cause, diagnostic.remedy), []).append(
+            diagnostic
+        )
     for first, *others in alike.values():
         yield first, len(others)
 
@@ -199,7 +201,7 @@ def _without_documents(session: Session, *, needed: bool) -> None:
     )
 
 
-def _text(session: Session, documents: Documents, options: Options | None, *, path_first: bool) -> None:
+def _show_text(session: Session, documents: Documents, options: Options | None, *, path_first: bool) -> None:
     from rpl_core.cli.output import emphasised, shows_colours, text_width
     from rpl_core.interfaces.options import Options
     from rpl_core.interfaces.section import RenderRequest, SectionOf

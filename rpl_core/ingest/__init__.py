@@ -55,12 +55,12 @@ def as_ranks(recording: Recording) -> Recording:
 
 def require_one_device(recording: Recording) -> None:
     """Raise ``BadDataError`` for traces of different GPUs, which nothing makes runs of one program."""
-    known = [(trace, found) for trace in recording.traces if (found := _architectures(trace))]
-    one, left = known[0] if known else (None, ())
+    known = [(trace, architectures) for trace in recording.traces if (architectures := _architectures(trace))]
+    first, left = known[0] if known else (None, ())
     for other, right in known:
-        if one is not None and left != right:
+        if first is not None and left != right:
             raise BadDataError(
-                f"{_place(one)} and {_place(other)} were recorded on different GPUs"
+                f"{_recorded_in(first)} and {_recorded_in(other)} were recorded on different GPUs"
                 f" ({', '.join(left)} and {', '.join(right)}), so they are not runs of one program",
                 next_step="analyse each by itself, or compare programs, not GPUs",
             )
@@ -95,14 +95,14 @@ def _require_repeats(runs: Sequence[Trace]) -> None:
             else f"{name} was launched {expected[differing[0]]} and {launched[differing[0]]} times"
         )
         raise BadDataError(
-            f"{_place(first)} and {_place(other)} are not runs of one program: {what}",
+            f"{_recorded_in(first)} and {_recorded_in(other)} are not runs of one program: {what}",
             cause="two programs lie in one folder, or processes of one run whose clocks don't tell",
             next_step="analyse each by itself, or say what they are: --ranks (processes of one run), or"
             " --each-is-a-run (repeated runs of a program that varies)",
         )
 
 
-def _place(trace: Trace) -> str:
+def _recorded_in(trace: Trace) -> str:
     return trace.source.paths[0] if trace.source.paths else "a recording"
 
 
@@ -121,10 +121,10 @@ def require_one_program(recording: Recording) -> None:
     Passes of one program launch the same kernels; without a timing run nothing else connects them.
     """
     passes = [(t, {kernel.name for kernel in t.kernels}) for t in recording.counter_passes if t.kernels]
-    for (one, names), (other, others) in itertools.combinations(passes, 2):
+    for (first, names), (other, others) in itertools.combinations(passes, 2):
         if not recording.timing_runs and 2 * len(names & others) < min(len(names), len(others)):
             raise BadDataError(
-                f"{one.source.paths[-1]} and {other.source.paths[-1]} are not of one program: they share"
+                f"{first.source.paths[-1]} and {other.source.paths[-1]} are not of one program: they share"
                 f" {len(names & others)} of {len(names)} and {len(others)} kernels",
                 next_step="analyse each by itself; if they are of one program, name both files",
             )
@@ -239,7 +239,7 @@ def _joined(parts: Sequence[Recording]) -> Recording:
 
 
 def _load_run(directory: Path, readers: Readers) -> Recording:
-    from rpl_core.run_directory.manifest import load_manifest
+    from rpl_core.run_directory import load_manifest
 
     manifest = load_manifest(directory)
     if manifest.recordings:
@@ -275,7 +275,7 @@ def _load_run(directory: Path, readers: Readers) -> Recording:
 
 def _load_analysed(directory: Path, manifest: RunManifest, readers: Readers) -> Recording:
     """What the run was made from, wherever it lies; among it may be run directories, by their manifests."""
-    from rpl_core.run_directory.manifest import recorded_files
+    from rpl_core.run_directory import recorded_files
 
     settle = as_ranks if manifest.options.get("ranks") else by_evidence
     parts = [
@@ -288,7 +288,7 @@ def _load_analysed(directory: Path, manifest: RunManifest, readers: Readers) -> 
 
 
 def _load_pass(directory: Path, entry: PassEntry, readers: Readers) -> Recording:
-    from rpl_core.run_directory.manifest import pass_files
+    from rpl_core.run_directory import pass_files
 
     files = pass_files(directory, entry)
     part = _read_pass(entry, files, readers) if files else Recording(traces=())
@@ -446,11 +446,11 @@ def artefact_problems(
     entry: PassEntry, root: Path, present: Iterable[Path], traces: Iterable[Trace]
 ) -> tuple[Diagnostic, ...]:
     """What a complete pass has lost, or holds with other bytes than were recorded."""
-    found = {path.relative_to(root.resolve()).as_posix() for path in present}
+    here = {path.relative_to(root.resolve()).as_posix() for path in present}
     actual = _hashes(root, traces)
     problems = []
     for artefact in entry.artefacts:
-        if artefact.path not in found:
+        if artefact.path not in here:
             problems.append(_problem("missing", f"{artefact.path} of pass {entry.name} is missing", entry))
         elif actual.get(artefact.path, artefact.sha256) != artefact.sha256:
             fact = f"{artefact.path} of pass {entry.name} was changed after it was recorded"

@@ -95,13 +95,13 @@ def claim_files(files: Sequence[Path], readers: Readers) -> Claims:
 
 def _first_of_each(refused: Sequence[InputSet], unread: frozenset[Path]) -> list[InputSet]:
     """Refusals of files that nobody reads; of several for one file the first."""
-    kept: list[InputSet] = []
+    first: list[InputSet] = []
     spoken_for: set[Path] = set()
     for inputs in refused:
         if unread.issuperset(inputs.paths) and not spoken_for.intersection(inputs.paths):
-            kept.append(inputs)
+            first.append(inputs)
             spoken_for.update(inputs.paths)
-    return kept
+    return first
 
 
 def _claimed_by(

@@ -118,15 +118,15 @@ class Facts:
 
     def figures(self, kernel: str) -> Mapping[str, Metric]:
         """All scalar facts of ``kernel`` by name, those of the application included."""
-        found: dict[str, Metric] = {}
+        of_kernel: dict[str, Metric] = {}
         for key, value in self._values.items():
             if value is None:
                 continue
             if isinstance(key, AppFigure):
-                found[key.name] = value
+                of_kernel[key.name] = value
             elif isinstance(key, KernelFigure) and kernel in value:
-                found[key.name] = value[kernel]
-        return found
+                of_kernel[key.name] = value[kernel]
+        return of_kernel
 
     def with_values(self, values: Mapping[Fact[Any], Any]) -> Facts:
         """A view that holds ``values`` too."""

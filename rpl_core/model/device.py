@@ -126,7 +126,7 @@ class Architecture:
     source: str = ""
 
     def packed_arithmetic(self, data_type: str) -> PackedArithmetic | None:
-        return next((one for one in self.packed if one.data_type == data_type), None)
+        return next((packed for packed in self.packed if packed.data_type == data_type), None)
 
 
 class CeilingOrigin(str, Enum):
@@ -305,7 +305,9 @@ class DeviceModel:
     @property
     def benchmarked(self) -> CeilingOrigin:
         """The origin of what stands beside the data sheet: measured here, else published by others."""
-        origins = {one.origin for one in self.compute_ceilings} | {one.origin for one in self.memory_ceilings}
+        origins = {ceiling.origin for ceiling in self.compute_ceilings} | {
+            ceiling.origin for ceiling in self.memory_ceilings
+        }
         return CeilingOrigin.MEASURED if CeilingOrigin.MEASURED in origins else CeilingOrigin.PUBLISHED
 
     def compute_ceiling(self, data_type: str, pipe: Pipe, origin: CeilingOrigin) -> ComputeCeiling | None:

@@ -244,8 +244,8 @@ class _Merge:
         return merged, np.split(new_row, ends)
 
     def _rows(self, field: str, kind: type[Rows], *keys: str) -> Rows | None:
-        found = [(i, getattr(trace, field)) for i, trace in enumerate(self.traces)]
-        parts = [self._renumbered(i, rows) for i, rows in found if rows is not None]
+        by_trace = [(i, getattr(trace, field)) for i, trace in enumerate(self.traces)]
+        parts = [self._renumbered(i, rows) for i, rows in by_trace if rows is not None]
         return kind(**_ordered(_stacked(parts, kind), *keys)) if parts else None
 
     def _api_meanings(self) -> tuple[CallMeaning, ...]:

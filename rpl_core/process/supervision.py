@@ -136,7 +136,7 @@ class _Process:
 
 def _processes() -> dict[int, _Process]:
     """All processes by their ids, without those that end meanwhile."""
-    found: dict[int, _Process] = {}
+    processes: dict[int, _Process] = {}
     for entry in _PROC.iterdir():
         if not entry.name.isdigit():
             continue
@@ -146,8 +146,8 @@ def _processes() -> dict[int, _Process]:
             state, *ids = status.rpartition(")")[2].split()[:4]
             if state not in _DEAD_STATES:
                 parent, group, session = map(int, ids)
-                found[int(entry.name)] = _Process(parent, group, session)
-    return found
+                processes[int(entry.name)] = _Process(parent, group, session)
+    return processes
 
 
 def live_members(leader_pid: int) -> tuple[int, ...]:

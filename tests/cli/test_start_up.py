@@ -63,11 +63,11 @@ def test_help_with_options_of_plugins_loads_no_numpy(command):
 #: What only other recordings, other output or the models of the documents need.
 NOT_FOR_TIMES = (
     *("pydantic", "networkx", "rich", "subprocess", "ijson", "elftools", "numpy.ma"),
-    *("rpl_att.contract", "rpl_core.process.runner"),
+    *("rpl_att.contract", "rpl_core.process"),
     *("rpl_analysis.counters.join", "rpl_analysis.roofline.kernel"),
-    *("rpl_att.analysis.att_block", "rpl_att.decoded_trace", "rpl_att.reading.folder"),
+    *("rpl_att.analysis.att_block", "rpl_att.decoded_trace", "rpl_att.reading"),
     *("rpl_pcsampling.contract", "rpl_pcsampling.counting", "rpl_pcsampling.reading"),
-    *("msgspec", "rpl_torch.trace_file", "rpl_torch.analysis.report", "rpl_torch.contracts"),
+    *("msgspec", "rpl_torch.trace_file", "rpl_torch.analysis", "rpl_torch.contracts"),
     *("rpl_rocprofv3.readers.csv", "rpl_rocprofv3.readers.json.trace"),
     *("rpl_rocprofv3.readers.rpd", "rpl_rocprofv3.readers.workload"),
     *("rpl_analysis.execution_graph.dependencies.awaited_work", "rpl_vmreplay.optimizer_checks"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from rpl_analysis.contracts import contract_of, plain_values
 from rpl_analysis.contracts.dag import GraphResult
-from rpl_analysis.contracts.record import contract_of, plain_values
 from rpl_analysis.contracts.roofline import TypeWorkPart
 from rpl_analysis.documents import AnalysisKind, DagKind, ProfileKind, RooflineKind
 from rpl_core.documents import Documents, Fields, check_draft, to_json

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rpl_codeobject.reading import code_objects_from
 from rpl_codeobject.reading.elf_file import code_digest, exported_symbols
-from rpl_codeobject.reading.read import code_objects_from
 from rpl_core.errors import RplError
 from rpl_testkit.hand_made_code import CodeParts
 from rpl_vmreplay.capture.folder import difference, open_capture

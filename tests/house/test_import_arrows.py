@@ -68,7 +68,7 @@ LAYERS = {
         ("execution_graph", "roofline"),
         ("what_if", "bottleneck", "ranks", "phases", "range_option", "facts", "advice"),
         ("documents",),
-        ("cli", "plugin", "loaded_run"),
+        ("cli", "plugin"),
     ),
     "rpl_analysis.execution_graph": (
         ("graph",),

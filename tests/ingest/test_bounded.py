@@ -18,9 +18,8 @@ from rpl_core.files import (
     refuse_countless,
     refuse_repeats,
 )
-from rpl_core.process import ProcessRequest
+from rpl_core.process import ProcessRequest, run_command
 from rpl_core.process.output import LINE_LIMIT_BYTES, MOST_LINES, OutputStream
-from rpl_core.process.runner import run_command
 
 
 def test_a_regular_file_is_read_up_to_its_limit(tmp_path):

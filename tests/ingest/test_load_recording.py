@@ -12,7 +12,7 @@ from rpl_core.errors import BadDataError, PluginError
 from rpl_core.ingest import load_recording
 from rpl_core.interfaces.collector import PassOutcome, PlannedPass
 from rpl_core.model.trace import TraceRole
-from rpl_core.run_directory.manifest import RunDirectory
+from rpl_core.run_directory import RunDirectory
 
 
 @pytest.fixture

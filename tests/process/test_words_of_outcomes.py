@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 from itertools import product
 
-from rpl_core.process.outcome import (
+from rpl_core.process import (
     ApplicationExitError,
     ProcessResult,
     describe_exit,

@@ -6,7 +6,7 @@ import pytest
 
 from rpl_core.interfaces.collector import PassOutcome, PlannedPass
 from rpl_core.model.trace import TraceRole
-from rpl_core.run_directory.manifest import RunDirectory
+from rpl_core.run_directory import RunDirectory
 
 
 def planned(name: str, role: TraceRole = TraceRole.TIMING) -> PlannedPass:

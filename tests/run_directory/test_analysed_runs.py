@@ -24,7 +24,7 @@ def documents(folder: Path) -> dict[str, bytes]:
 def test_the_result_is_a_run_for_every_command(recording, rpl_cli, tmp_path, monkeypatch):
     out, again = tmp_path / "out", tmp_path / "again"
     with monkeypatch.context() as patched:  # a file that was hashed for the documents is not hashed again
-        patched.setattr("rpl_core.run_directory.analysed.sha256_of", None)
+        patched.setattr("rpl_core.run_directory.sha256_of", None)
         rpl_cli("analyze", "--device", "gfx942", recording, "-o", out).assert_ok()
     (entry,) = json.loads((out / "run.json").read_text())["recordings"]
     assert entry["sha256"] == hashlib.sha256(recording.read_bytes()).hexdigest()

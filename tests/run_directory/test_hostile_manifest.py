@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rpl_core.errors import BadDataError
-from rpl_core.run_directory.manifest import load_manifest, pass_files
+from rpl_core.run_directory import load_manifest, pass_files
 
 
 def change(run, **members):

@@ -9,8 +9,15 @@ from datetime import datetime, timezone
 import pytest
 
 from rpl_core.errors import UsageError
-from rpl_core.run_directory import is_run_directory, run_name
-from rpl_core.run_directory.manifest import claim_path, default_path, load_manifest, make_empty, point_latest
+from rpl_core.run_directory import (
+    claim_path,
+    default_path,
+    is_run_directory,
+    load_manifest,
+    make_empty,
+    point_latest,
+    run_name,
+)
 
 
 def on_disk(run):
@@ -123,7 +130,7 @@ def test_latest_that_is_the_users_own_folder_is_left_alone(tmp_path):
 def test_two_profiles_of_one_moment_never_share_a_directory(tmp_path, monkeypatch):
     """Both look before either has made its directory: the later one takes the next name."""
     answers = iter([tmp_path / "run", tmp_path / "run", tmp_path / "run-2"])
-    monkeypatch.setattr("rpl_core.run_directory.manifest.default_path", lambda *_: next(answers))
+    monkeypatch.setattr("rpl_core.run_directory.default_path", lambda *_: next(answers))
     assert claim_path(tmp_path, ("app",)) == tmp_path / "run"
     assert claim_path(tmp_path, ("app",)) == tmp_path / "run-2"
 

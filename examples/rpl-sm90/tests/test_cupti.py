@@ -14,7 +14,7 @@ from nsight_writer import program
 from rpl_core.errors import BadDataError, MissingError
 from rpl_core.interfaces.collector import CollectRequest
 from rpl_core.interfaces.reader import InputSet
-from rpl_core.process.outcome import ApplicationExitError
+from rpl_core.process import ApplicationExitError
 from rpl_sm90.activity import MAGIC, ActivityFile
 from rpl_sm90.collector import CuptiCollector, find_cuda
 from rpl_sm90.reader import CuptiReader, NsightReader

@@ -113,13 +113,13 @@ def test_the_mix_of_a_program_is_that_of_the_code_it_carries(rpl_cli, program, t
     objects = tuple(
         SimpleNamespace(architecture=name, elf=name.encode()) for name in ("gfx90a", "gfx942", "gfx942")
     )
-    monkeypatch.setattr("rpl_codeobject.reading.read.read_code_objects", lambda _path: objects)
+    monkeypatch.setattr("rpl_codeobject.reading.read_code_objects", lambda _path: objects)
     (tmp_path / "app").write_bytes(b"a program")
     code = [{"at": 0, "opcode": "s_endpgm", "class": "internal"}]
     program(0, json.dumps({"k": {"kernel": True, "instructions": code}}))
     ran = rpl_cli("isa-mix", tmp_path / "app", "--json").assert_ok()
     assert [mix["name"] for mix in ran.json()["functions"]] == ["k", "k"]
-    monkeypatch.setattr("rpl_codeobject.reading.read.read_code_objects", lambda _path: objects[:1])
+    monkeypatch.setattr("rpl_codeobject.reading.read_code_objects", lambda _path: objects[:1])
     assert "holds code for gfx90a" in rpl_cli("isa-mix", tmp_path / "app").assert_exit(65).stderr
 
 

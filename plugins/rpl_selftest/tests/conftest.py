@@ -73,7 +73,7 @@ def launched(code, kernel, symbol):
 
 def compiled(folder, source):
     """The code object of a program by clang, and the symbols of its kernels with their registers."""
-    from rpl_codeobject.reading.read import read_code_objects
+    from rpl_codeobject.reading import read_code_objects
     from rpl_testkit.hipcc_standin import HIP
     from rpl_testkit.requirements import require
 

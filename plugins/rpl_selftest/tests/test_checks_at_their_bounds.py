@@ -289,7 +289,7 @@ REGISTERS = (
 def test_registers_are_those_of_the_code_object(bench, monkeypatch, vgprs, allocated, waves):
     code = SimpleNamespace(name=LONG, vgprs=vgprs, lds_bytes=512, scratch_bytes=16)
     objects = (SimpleNamespace(kernels=(code, SimpleNamespace(name="another"))),)
-    monkeypatch.setattr("rpl_codeobject.reading.read.read_code_objects", lambda _path: objects)
+    monkeypatch.setattr("rpl_codeobject.reading.read_code_objects", lambda _path: objects)
 
     def found(**wrong):
         told = {"vgpr_per_thread": allocated, "lds_bytes": 512, "scratch_bytes": 16, "waves_per_simd": waves}

@@ -9,7 +9,7 @@ import pytest
 
 from rpl_core.errors import BadDataError
 from rpl_testkit.kineto_writer import KinetoTrace
-from rpl_torch.analysis.report import torch_report
+from rpl_torch.analysis import torch_report
 from rpl_torch.reader import TorchReader
 from rpl_torch.trace_file import read_trace
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from rpl_core.model.trace import RANGES
-from rpl_torch.analysis.report import torch_report
+from rpl_torch.analysis import torch_report
 from rpl_torch.model import TORCH
 
 pytestmark = pytest.mark.data

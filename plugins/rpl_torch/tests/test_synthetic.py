@@ -10,8 +10,8 @@ import pytest
 
 from rpl_core.model.metric import Origin
 from rpl_testkit.kineto_writer import KinetoTrace
+from rpl_torch.analysis import torch_report
 from rpl_torch.analysis.collectives import bus_factor
-from rpl_torch.analysis.report import torch_report
 from rpl_torch.model import TORCH
 from rpl_torch.reader import TorchReader
 

@@ -9,7 +9,7 @@ from math import floor
 import pytest
 
 from rpl_core.model.device import Pipe
-from rpl_torch.analysis.report import torch_report
+from rpl_torch.analysis import torch_report
 from rpl_torch.analysis.work import FORMULAS, NoWork, Work, operator_work
 from rpl_torch.model import Inputs
 

@@ -15,7 +15,7 @@ import pytest
 import rpl_testkit
 from rpl_codeobject.cooperation import Cooperation, cooperation_changes, cooperation_of
 from rpl_codeobject.disassembly import disassemble
-from rpl_codeobject.reading.read import read_code_objects
+from rpl_codeobject.reading import read_code_objects
 from rpl_optimize.interfaces.transformation import EditCandidate, KernelSource
 from rpl_optimize.transform import apply_edits
 from rpl_transforms.unroll import Unroll

@@ -22,7 +22,7 @@ from elftools.elf.elffile import ELFFile
 
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
 from rpl_core.files import make_directory, read_regular
-from rpl_core.process.runner import require_program
+from rpl_core.process import require_program
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import BuildRun, StepFailedError, TextBuilder, build_environment
 from rpl_optimize.build.host_code import HOST_CODE

@@ -21,9 +21,13 @@ from rpl_core.errors import BadDataError, MissingError, RplError
 from rpl_core.files import make_directory
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
 from rpl_core.model.trace import TraceRole
-from rpl_core.process import ProcessRequest, run_command
-from rpl_core.process.outcome import ApplicationExitError, process_findings
-from rpl_core.process.runner import require_program
+from rpl_core.process import (
+    ApplicationExitError,
+    ProcessRequest,
+    process_findings,
+    require_program,
+    run_command,
+)
 from rpl_core.values import frozen
 from rpl_sm90.activity import SUFFIX
 from rpl_sm90.ncu import SUFFIX as TABLE

@@ -73,10 +73,10 @@ def _impossible(family: Family, agent: Agent) -> str | None:
 def _by_name(family: Family, agent: Agent) -> Sequence[Product]:
     """The products that the chip id names, else the product name; of several, those of the stated size."""
     by_chip = [product for product in family.products if agent.chip_id in product.chip_ids]
-    found = _longest_named(family, agent.product or "")
-    if by_chip and (both := [product for product in found if product in by_chip]):
+    named = _longest_named(family, agent.product or "")
+    if by_chip and (both := [product for product in named if product in by_chip]):
         return both
-    candidates = by_chip or found
+    candidates = by_chip or named
     fitting = [product for product in candidates if partition_of(product, agent) is not None]
     return fitting if len(candidates) > 1 and fitting else candidates
 
@@ -202,17 +202,17 @@ class DevicePluginCheck(DoctorCheck):
 
 def architectures_here(topology: Path = _TOPOLOGY) -> list[str]:
     """Architectures of the GPUs that the driver lists, each once, in the order of its nodes."""
-    found: dict[str, None] = {}
+    architectures: dict[str, None] = {}
     try:
         nodes = sorted(topology.iterdir(), key=lambda node: (len(node.name), node.name))
         for node in nodes:
             for line in (node / "properties").read_text(encoding="ascii").splitlines():
                 key, _, value = line.partition(" ")
                 if key == "gfx_target_version" and value.isdigit() and int(value):
-                    found[_architecture(int(value))] = None
+                    architectures[_architecture(int(value))] = None
     except (OSError, UnicodeDecodeError):  # no driver, or no permission
-        return list(found)
-    return list(found)
+        return list(architectures)
+    return list(architectures)
 
 
 def _architecture(version: int) -> str:

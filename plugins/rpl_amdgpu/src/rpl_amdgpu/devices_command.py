@@ -56,11 +56,11 @@ def devices(context: click.Context, as_json: bool) -> None:
     known = session.host.catalog.devices().contributions
     absent = missing_providers("devices")
     if as_json:
-        rows = [_document(one) for one in known]
+        rows = [_document(device) for device in known]
         session.output.json({"devices": rows, "not_installed": absent})
         return
     columns = ("DEVICE", "ARCHITECTURE", "PRODUCT", "CU", "GB/S", "GFLOP/S F32", "PLUGIN")
-    session.output.table(columns, [_row(one) for one in known])
+    session.output.table(columns, [_table_row(device) for device in known])
     for package in sorted(set(absent.values())):
         names = ", ".join(name for name in absent if absent[name] == package)
         session.output.note(f"{names}: pip install {package}")
@@ -73,40 +73,42 @@ def devices(context: click.Context, as_json: bool) -> None:
 def show_device(context: click.Context, name: str, as_json: bool) -> None:
     """Show all that is known of the device or architecture NAME, each figure with its source."""
     session = session_of(context)
-    wanted = _named(name, session.host.catalog.devices().contributions)
+    wanted = _devices_called(name, session.host.catalog.devices().contributions)
     if as_json:
-        session.output.json({"devices": [_document(one, whole=True) for one in wanted]})
+        session.output.json({"devices": [_document(device, whole=True) for device in wanted]})
         return
-    for index, one in enumerate(wanted):
+    for index, device in enumerate(wanted):
         if index:
             session.output.line()
-        for line in _lines(one.value):
+        for line in _lines(device.value):
             session.output.line(line)
 
 
-def _named(name: str, known: Sequence[Contribution[DeviceModel]]) -> Sequence[Contribution[DeviceModel]]:
+def _devices_called(
+    name: str, known: Sequence[Contribution[DeviceModel]]
+) -> Sequence[Contribution[DeviceModel]]:
     """The product of that name, else the products of that architecture."""
     wanted = name.lower()
-    products = [one for one in known if one.value.name.lower() == wanted]
-    found = products or [one for one in known if one.value.architecture.lower() == wanted]
-    if found:
-        return found
+    products = [device for device in known if device.value.name.lower() == wanted]
+    matching = products or [device for device in known if device.value.architecture.lower() == wanted]
+    if matching:
+        return matching
     from rpl_core.errors import MissingError
     from rpl_core.plugins.entry_points import missing_provider
     from rpl_core.text import did_you_mean
 
     package = missing_provider("devices", wanted)
-    names = [text for one in known for text in (one.value.name, one.value.architecture)]
+    names = [text for device in known for text in (device.value.name, device.value.architecture)]
     raise MissingError(
         f"no installed plugin knows the device {name!r}{did_you_mean(name, names)}",
         next_step=f"pip install {package}" if package else "`rpl devices` lists those that are known",
     )
 
 
-def _row(one: Contribution[DeviceModel]) -> tuple[str, ...]:
+def _table_row(contribution: Contribution[DeviceModel]) -> tuple[str, ...]:
     from rpl_core.model.device import CeilingOrigin, Pipe
 
-    device = one.value
+    device = contribution.value
     memory = device.memory_ceiling("hbm", CeilingOrigin.SPEC)
     compute = device.compute_ceiling("F32", Pipe.VALU, CeilingOrigin.SPEC)
     return (
@@ -116,7 +118,7 @@ def _row(one: Contribution[DeviceModel]) -> tuple[str, ...]:
         _UNKNOWN if device.compute_units is None else str(device.compute_units),
         _UNKNOWN if memory is None else f"{memory.peak_gbps:g}",
         _UNKNOWN if compute is None else f"{compute.peak_gflops:.0f}",
-        one.plugin,
+        contribution.plugin,
     )
 
 
@@ -161,8 +163,8 @@ def _exactness(quantity: Quantity, device: DeviceModel) -> str:
     if quantity.formulas:
         return quantity.formulas[0].exactness.value
     parts = {part.name: part for part in device.counter_map.quantities}
-    found = {_exactness(parts[name], device) for name in quantity.sum_of if name in parts}
-    return found.pop() if len(found) == 1 else "by part"
+    of_parts = {_exactness(parts[name], device) for name in quantity.sum_of if name in parts}
+    return of_parts.pop() if len(of_parts) == 1 else "by part"
 
 
 def _not_counted(device: DeviceModel) -> list[str]:
@@ -170,9 +172,9 @@ def _not_counted(device: DeviceModel) -> list[str]:
     return [what for name, what in _WANTED.items() if name not in counted]
 
 
-def _document(one: Contribution[DeviceModel], *, whole: bool = False) -> dict[str, Any]:
-    device = one.value
-    document: dict[str, Any] = {"name": device.name, "product": device.product, "plugin": one.plugin}
+def _document(contribution: Contribution[DeviceModel], *, whole: bool = False) -> dict[str, Any]:
+    device = contribution.value
+    document: dict[str, Any] = {"name": device.name, "product": device.product, "plugin": contribution.plugin}
     document |= {name: getattr(device, name) for name in _FACTS}
     document["chip_ids"] = list(device.chip_ids)
     if not whole:

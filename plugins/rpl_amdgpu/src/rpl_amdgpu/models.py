@@ -1,4 +1,8 @@
-"""Device models from a ``Family``: a product in a partition, or a GPU known by the driver's facts alone.
+"""Device models of AMD GPUs: instruction sets, families of products, a product in one of its partitions.
+
+An ``Architecture`` says what a compute unit holds. A device plugin writes one ``Family`` down, the products
+of one instruction set; ``device_models`` makes device models of it, and ``detection`` finds the product
+behind recorded agents. What is unknown is ``None``, with a reason beside it.
 
 A partition has whole XCDs (rocprofiler-compute ``mi_gpu_spec.yaml`` @1b1610fc). CUs, L2 channels and the fair
 share of HBM bandwidth scale with them; Infinity Cache is shared by all partitions in NPS1. Ceilings are rates
@@ -17,15 +21,110 @@ from rpl_core.model.device import (
     ComputeCeiling,
     CounterMap,
     DeviceModel,
+    MatrixRates,
     MemoryCeiling,
+    OccupancyLimits,
+    PackedArithmetic,
     Pipe,
+    RecordQuirks,
+    RegisterFile,
+    ScalarFile,
 )
 from rpl_core.values import frozen
 
-# Families of AMD GPUs: products of one instruction set, what tells them apart, and rates that they share.
-#
-# A device plugin writes one ``Family`` down; ``models`` makes device models of it and ``detection`` finds the
-# product behind recorded agents. What is unknown is ``None``, with a reason beside it.
+_CDNA_SOURCE = "LLVM AMDGPU back end, confirmed by clang 22.1.8; ROCm gpu-specs.rst"
+_RDNA_SOURCE = "LLVM AMDGPU back end, confirmed by clang 22.1.8"
+_COUNTERS = "rocprofiler-compute and rocprofiler-sdk counter_defs.yaml @1b1610fc"
+_COUNTED_ONCE = "LLVM AMDGPU: {instruction}; counted once: rocprofiler-compute pipeline-metrics.rst @1b1610fc"
+_WAVES, _PASS_LOCAL = "SQ_WAVES", ("SQ_ACCUM_PREV",)
+_ALLOCATED_BY = 8
+
+
+def packed_arithmetic(*data_types: str) -> tuple[PackedArithmetic, ...]:
+    """Packed multiply-adds of these types, which counters take for one operation where they do two."""
+    return tuple(
+        PackedArithmetic(
+            data_type=data_type,
+            operations_per_counted=2,
+            source=_COUNTED_ONCE.format(instruction=f"v_pk_fma_{data_type.lower()}"),
+        )
+        for data_type in data_types
+    )
+
+
+def cdna_architecture(
+    name: str,
+    *,
+    lds_bytes: int = 65536,
+    lds_granule_bytes: int = 512,
+    matrix_rates: tuple[tuple[str, int], ...] = (),
+    vgprs_may_be_halved: bool = False,
+    quirks_source: str = _COUNTERS,
+    source: str = _CDNA_SOURCE,
+) -> Architecture:
+    """A CDNA instruction set with unified registers (gfx90a and later): wave64, four SIMDs of 8 waves."""
+    occupancy = OccupancyLimits(
+        register_files=(RegisterFile(wave_size=64, registers=512, granule=_ALLOCATED_BY, most_used=512),),
+        # 102 addressable and 6 for VCC and its kin, in steps of 16. By LLVM's getOccupancyWithNumSGPRs for
+        # GFX9 up to 100 leave 8 waves, more leave 7.
+        scalar_file=ScalarFile(registers=800, granule=16, most_used=112, compiler_waves=((100, 8), (112, 7))),
+        has_accum_vgprs=True,
+        waves_per_simd=8,
+        simds_per_cu=4,
+        workgroup_slots_per_cu=16,
+        lds_bytes_per_cu=lds_bytes,
+        lds_granule_bytes=lds_granule_bytes,
+        max_lds_bytes_per_workgroup=lds_bytes,
+        max_workgroup_size=1024,
+        source=_CDNA_SOURCE,
+    )
+    rates = MatrixRates(operations_per_cycle=matrix_rates, source="docs/reference/devices.md, 2.1")
+    return Architecture(
+        name=name,
+        occupancy=occupancy,
+        packed=packed_arithmetic("F16", "F32"),
+        matrix_rates=rates if matrix_rates else None,
+        record_quirks=RecordQuirks(
+            vgprs_may_be_halved=vgprs_may_be_halved,
+            vgpr_granule=_ALLOCATED_BY,
+            wave_counter=_WAVES,
+            pass_local_counters=_PASS_LOCAL,
+            source=quirks_source,
+        ),
+        source=source,
+    )
+
+
+def rdna_architecture(name: str, *, wave32_registers: int, wave32_granule: int) -> Architecture:
+    """An RDNA instruction set: two SIMDs of 16 waves per unit, and kernels of wave32 or wave64.
+
+    ``wave32_registers`` and ``wave32_granule`` are what waves of 32 lanes see; waves of 64 see half of both.
+    """
+    wave32 = RegisterFile(wave_size=32, registers=wave32_registers, granule=wave32_granule, most_used=256)
+    wave64 = RegisterFile(
+        wave_size=64, registers=wave32_registers // 2, granule=wave32_granule // 2, most_used=256
+    )
+    occupancy = OccupancyLimits(
+        register_files=(wave32, wave64),
+        scalar_file=None,
+        has_accum_vgprs=False,
+        waves_per_simd=16,
+        simds_per_cu=2,
+        workgroup_slots_per_cu=16,
+        lds_bytes_per_cu=65536,
+        lds_granule_bytes=1024,
+        max_lds_bytes_per_workgroup=65536,
+        max_workgroup_size=1024,
+        cus_per_workgroup_processor=2,
+        source=_RDNA_SOURCE,
+    )
+    return Architecture(
+        name=name,
+        occupancy=occupancy,
+        packed=packed_arithmetic("F16"),
+        record_quirks=RecordQuirks(wave_counter=_WAVES, pass_local_counters=_PASS_LOCAL, source=_COUNTERS),
+        source=_RDNA_SOURCE,
+    )
 
 
 @frozen
@@ -189,12 +288,14 @@ def resized_product(family: Family, product: Product, size: GpuSize) -> DeviceMo
 
 def with_reason(family: Family, model: DeviceModel, reason: str) -> DeviceModel:
     """``model`` with a reason for every fact that is unknown: the family's own, else ``reason``."""
-    own = {name: why for name, why in family.absent.items() if getattr(model, name) is None}
-    unknown = [name for name in NULLABLE if getattr(model, name) is None and name not in own]
+    of_family = {name: why for name, why in family.absent.items() if getattr(model, name) is None}
+    unknown = [name for name in NULLABLE if getattr(model, name) is None and name not in of_family]
     if model.memory_ceiling("hbm", CeilingOrigin.SPEC) is None:
         unknown.append("HBM bandwidth")
     stated = [f"{', '.join(unknown)}: {reason or 'no public reference at hand states it'}"] if unknown else []
-    return attrs.evolve(model, unknown_facts=(*stated, *(f"{name}: {why}" for name, why in own.items())))
+    return attrs.evolve(
+        model, unknown_facts=(*stated, *(f"{name}: {why}" for name, why in of_family.items()))
+    )
 
 
 def _hbm_ceilings(product: Product, partition: Partition) -> tuple[MemoryCeiling, ...]:

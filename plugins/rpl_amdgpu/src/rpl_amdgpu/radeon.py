@@ -6,8 +6,7 @@ its ceiling stands at the level "hbm", as device memory does on every device.
 
 from __future__ import annotations
 
-from rpl_amdgpu.architectures import rdna_architecture
-from rpl_amdgpu.models import ComputeRate, Family, Product
+from rpl_amdgpu.models import ComputeRate, Family, Product, rdna_architecture
 from rpl_core.model.device import CeilingOrigin, CounterMap, Formula, MemoryCeiling, Quantity
 from rpl_core.model.metric import Exactness
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from os import PathLike
 
-    from rpl_analysis.loaded_run import LoadedRun
+    from rpl_analysis.documents.load import LoadedRun
 
 __all__ = ["load"]
 
@@ -19,6 +19,6 @@ def load(path: str | PathLike[str]) -> LoadedRun:
     """
     from pathlib import Path
 
-    from rpl_analysis.loaded_run import LoadedRun
+    from rpl_analysis.documents.load import LoadedRun
 
     return LoadedRun(Path(path))

@@ -331,8 +331,13 @@ def builtin_advice() -> tuple[Advice, ...]:
 
 def _advice(entry: dict[str, Any]) -> Advice:
     tested = (
-        Condition(one["quantity"], Comparison(one["comparison"]), one["threshold"], one["source"])
-        for one in entry.get("conditions", ())
+        Condition(
+            condition["quantity"],
+            Comparison(condition["comparison"]),
+            condition["threshold"],
+            condition["source"],
+        )
+        for condition in entry.get("conditions", ())
     )
     lists = {name: tuple(entry.get(name, ())) for name in ("labels", "rules", "confirm")}
     state = AdviceState(entry["state"]) if "state" in entry else None

@@ -94,7 +94,7 @@ class Rule:
     def _has_conditions(self, _attribute: object, value: tuple[Condition, ...]) -> None:
         if not value:
             raise ValueError("a rule needs conditions, or it would always win")
-        if any(isinstance(one, Condition) and type(one) is not Condition for one in value):
+        if any(isinstance(condition, Condition) and type(condition) is not Condition for condition in value):
             raise ValueError("conditions are of the class Condition, and of none made from it")
 
 

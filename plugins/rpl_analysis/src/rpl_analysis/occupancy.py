@@ -93,8 +93,8 @@ def _compiled(
             for kernel in trace.kernels
             if kernel.name == name and kernel.symbol is not None
         }
-        own = [code for code in code_of(name, symbols, codes) if code.architecture == architecture.name]
-        stated = [code.metadata for code in own if code.metadata is not None]
+        of_kernel = [code for code in code_of(name, symbols, codes) if code.architecture == architecture.name]
+        stated = [code.metadata for code in of_kernel if code.metadata is not None]
         if stated and all(_resources(other) == _resources(stated[0]) for other in stated[1:]):
             compiled[name] = stated[0]
     return compiled
@@ -108,12 +108,12 @@ def _resources(kernel: Kernel) -> tuple[int | None, ...]:
 def _counted_waves(context: AnalysisContext, times: Mapping[str, KernelTime]) -> Mapping[str, float]:
     """Waves per launch of kernels that were launched in one shape only."""
     quantities = context.facts.get(KERNEL_QUANTITIES) or {}
-    found = {}
+    waves_of = {}
     for name, time in times.items():
         waves = quantities[name].per_launch("waves") if name in quantities else None
         if waves is not None and waves.value is not None and time.shape_count == 1:
-            found[name] = waves.value
-    return found
+            waves_of[name] = waves.value
+    return waves_of
 
 
 def _occupancy(

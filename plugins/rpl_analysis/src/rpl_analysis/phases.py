@@ -145,17 +145,20 @@ def _lanes(
 ) -> Iterator[tuple[tuple[int, int], Int64Column]]:
     """Rows by time, of each thread and of each process as a whole."""
     for number in np.unique(process).tolist():
-        own = np.flatnonzero(process == number)
-        own = own[np.argsort(time[own], kind="stable")]
-        yield (number, _ANY_THREAD), own
-        for one in np.unique(thread[own]).tolist():
-            if one != _ANY_THREAD:
-                yield (number, one), own[(thread[own] == one) | (thread[own] == _ANY_THREAD)]
+        of_process = np.flatnonzero(process == number)
+        of_process = of_process[np.argsort(time[of_process], kind="stable")]
+        yield (number, _ANY_THREAD), of_process
+        for thread_id in np.unique(thread[of_process]).tolist():
+            if thread_id != _ANY_THREAD:
+                yield (
+                    (number, thread_id),
+                    of_process[(thread[of_process] == thread_id) | (thread[of_process] == _ANY_THREAD)],
+                )
 
 
 def _inside(spans: Mapping[tuple[int, int], Int64Column], launches: _Launches) -> Int64Column:
     """Rows whose launch lies in one of the intervals, ascending."""
-    found = [np.empty(0, np.int64)]
+    parts = [np.empty(0, np.int64)]
     for (process, thread), intervals in spans.items():
         known = thread if launches.by == "launch" else _ANY_THREAD
         rows = launches.order.get((process, known))
@@ -163,8 +166,8 @@ def _inside(spans: Mapping[tuple[int, int], Int64Column], launches: _Launches) -
             continue
         first = np.searchsorted(launches.time_ns[rows], intervals[:, 0], "left")
         last = np.searchsorted(launches.time_ns[rows], intervals[:, 1], "right")
-        found += [rows[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)]
-    return np.unique(np.concatenate(found))
+        parts += [rows[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+    return np.unique(np.concatenate(parts))
 
 
 def _phase(
@@ -172,21 +175,21 @@ def _phase(
 ) -> PhasePart:
     """``times``: how many ranges, and their host time. ``kernel_time``: of each dispatch, and of all."""
     durations, total = kernel_time
-    own = int(durations[rows].sum())
+    kernel_ns = int(durations[rows].sum())
     by_name: dict[str, int] = {}
     spent = np.bincount(trace.dispatches.kernel[rows], durations[rows], len(trace.kernels))
     for kernel, ns in zip(trace.kernels, spent.tolist(), strict=True):
         by_name[kernel.name] = by_name.get(kernel.name, 0) + int(ns)
-    dominant = max(sorted(by_name), key=lambda kernel: by_name[kernel]) if own else None
+    dominant = max(sorted(by_name), key=lambda kernel: by_name[kernel]) if kernel_ns else None
     return PhasePart(
         name=name,
         ranges=times[0],
         host_ns=times[1],
         launches=len(rows),
-        kernel_ns=own,
-        share=own / total if total else None,
+        kernel_ns=kernel_ns,
+        share=kernel_ns / total if total else None,
         dominant_kernel=dominant,
-        dominant_share=by_name[dominant] / own if dominant is not None else None,
+        dominant_share=by_name[dominant] / kernel_ns if dominant is not None else None,
     )
 
 
@@ -213,19 +216,19 @@ def restricted(recording: Recording, name: str | None) -> Recording:
             f"no timing run holds a range {name[:_LONGEST]!r}{_known(timed)}",
             next_step=f"{_RECORD}, or {_OTHERWISE}",
         )
-    kept = tuple(
+    traces = tuple(
         _only(trace, ranges[name]) if name in ranges else trace
         for trace, ranges in named
         if name in ranges or trace.role is TraceRole.THREAD_TRACE
     )
-    if not any(len(trace.dispatches) for trace in kept if trace.role is TraceRole.TIMING):
+    if not any(len(trace.dispatches) for trace in traces if trace.role is TraceRole.TIMING):
         raise MissingError(
             f"no kernel was launched in the ranges called {name[:_LONGEST]!r}",
             cause="the work was launched by another thread, or the kernel trace is missing",
             next_step=_OTHERWISE,
         )
-    said = _said(name, len(recording.traces) - len(kept))
-    return attrs.evolve(recording, traces=kept, diagnostics=(*recording.diagnostics, *said))
+    said = _said(name, len(recording.traces) - len(traces))
+    return attrs.evolve(recording, traces=traces, diagnostics=(*recording.diagnostics, *said))
 
 
 def _known(timed: Iterable[Iterable[str]]) -> str:

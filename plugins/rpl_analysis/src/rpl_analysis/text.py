@@ -53,11 +53,11 @@ def _demangled(names: list[str]) -> dict[str, str]:
         return {name: name for name in names}
     from rpl_codeobject.demangle import demangled
 
-    found = demangled(mangled)
+    shown = demangled(mangled)
     taken = set(names)
     full = {}
     for name in names:
-        text = found.get(name, name)
+        text = shown.get(name, name)
         full[name] = name if text in taken else text
         taken.add(full[name])
     return full
@@ -75,11 +75,11 @@ def names_like(part: str, names: Sequence[str]) -> list[str]:
 
 def linker_names(traces: Iterable[Trace]) -> dict[str, str]:
     """Recorded name -> linker's name, where there is one that differs."""
-    found: dict[str, set[str]] = {}
+    symbols_of: dict[str, set[str]] = {}
     for kernel in (kernel for trace in traces for kernel in trace.kernels):
         if kernel.symbol and kernel.symbol != kernel.name:
-            found.setdefault(kernel.name, set()).add(kernel.symbol)
-    return {name: symbols.pop() for name, symbols in found.items() if len(symbols) == 1}
+            symbols_of.setdefault(kernel.name, set()).add(kernel.symbol)
+    return {name: symbols.pop() for name, symbols in symbols_of.items() if len(symbols) == 1}
 
 
 # Short forms of long names that stay apart: generated kernels often differ in their middle only.
@@ -135,10 +135,10 @@ def _apart(group: Sequence[str], width: int) -> dict[str, str]:
     return shown
 
 
-def _first_difference(one: str, other: str) -> int:
+def _first_difference(left: str, right: str) -> int:
     """Where two names part; the first and the last of several in order part where all of them do."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(left), len(right)))
 
 
 def _numbered(shown: dict[str, str], width: int) -> dict[str, str]:
@@ -196,18 +196,18 @@ def fit_table(
     The first column holds names, which are cut to ``longest_name`` characters and further down to 20, such
     that different names stay apart. If that does not do, the columns ``droppable`` go, one after the other.
     """
-    kept = list(range(len(columns)))
+    columns_left = list(range(len(columns)))
     for dropped in (None, *droppable):
         if dropped is not None:
-            kept.remove(next(i for i in reversed(kept) if columns[i] == dropped))
-        room = width - sum(_width(columns, rows, i) + _BETWEEN for i in kept[1:])
+            columns_left.remove(next(i for i in reversed(columns_left) if columns[i] == dropped))
+        room = width - sum(_width(columns, rows, i) + _BETWEEN for i in columns_left[1:])
         if room >= min(_LEAST_NAME, _width(columns, rows, 0)):
             break
     room = min(max(room, _LEAST_NAME), longest_name or room)
     short = shorten_apart((printable(row[0]) for row in rows), room)
-    cells = [[short[printable(row[0])], *(row[i] for i in kept[1:])] for row in rows]
-    table = format_table([columns[i] for i in kept], cells, right=right)
-    return table, tuple(columns[i] for i in range(len(columns)) if i not in kept)
+    cells = [[short[printable(row[0])], *(row[i] for i in columns_left[1:])] for row in rows]
+    table = format_table([columns[i] for i in columns_left], cells, right=right)
+    return table, tuple(columns[i] for i in range(len(columns)) if i not in columns_left)
 
 
 def _width(columns: Sequence[str], rows: Sequence[Sequence[str]], index: int) -> int:

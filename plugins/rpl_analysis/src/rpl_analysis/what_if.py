@@ -126,9 +126,9 @@ class ReplayedRun:
         work = self._domain.work
         saved = np.zeros(len(work), dtype=np.int64)
         for change in changes:
-            own = np.flatnonzero(work.symbol == self._number[change.name])
-            duration = work.end_ns[own] - work.begin_ns[own]
-            saved[own] = duration - shrunk(duration, change.factor)
+            launches = np.flatnonzero(work.symbol == self._number[change.name])
+            duration = work.end_ns[launches] - work.begin_ns[launches]
+            saved[launches] = duration - shrunk(duration, change.factor)
         path = None
         if self._order.certain:
             path = path_length(self._graph, self._changed(weigh(self._graph, "exec_only"), changes))

@@ -7,7 +7,7 @@ import itertools
 import attrs
 import pytest
 
-from rpl_amdgpu.architectures import cdna_architecture, rdna_architecture
+from rpl_amdgpu.models import cdna_architecture, rdna_architecture
 from rpl_codeobject.occupancy import (
     AllocatedRegisters,
     LaunchShape,

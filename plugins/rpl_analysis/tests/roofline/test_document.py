@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rpl_analysis.contracts.record import contract_of
+from rpl_analysis.contracts import contract_of
 from rpl_analysis.contracts.roofline import RooflineDocument, RooflinePart, RooflineResult, RooflineStatus
 from rpl_analysis.documents import document_fields, roofline_in_short
 from rpl_analysis.roofline import device_ceilings

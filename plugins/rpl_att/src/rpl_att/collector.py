@@ -12,7 +12,7 @@ import attrs
 
 from rpl_att.analysis.utilisation import busiest_target
 from rpl_att.options import DEEP_ANALYSIS, DEEP_TIMEOUT, DEEP_TOP, REMEDY, AttSettings, find_decoder
-from rpl_att.reading.folder import TraceFolder, files_beside, is_raw_file
+from rpl_att.reading import TraceFolder, files_beside, is_raw_file
 from rpl_att.reading.wave_files import read_occupancy
 from rpl_core.errors import BadDataError, MissingError, RplError, UsageError
 from rpl_core.files import make_directory
@@ -28,13 +28,18 @@ from rpl_core.interfaces.collector import (
 from rpl_core.interfaces.options import Options
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
-from rpl_core.process import ProcessRequest, ProcessResult, run_command
-from rpl_core.process.outcome import ApplicationExitError, process_findings
-from rpl_core.process.runner import require_program
+from rpl_core.process import (
+    ApplicationExitError,
+    ProcessRequest,
+    ProcessResult,
+    process_findings,
+    require_program,
+    run_command,
+)
 from rpl_core.text import counted
 from rpl_core.values import frozen
+from rpl_rocprofv3.collector import profiling_environment, require_rocprofv3
 from rpl_rocprofv3.collector.passes import prepare_directory, with_directory
-from rpl_rocprofv3.collector.tool import profiling_environment, require_rocprofv3
 from rpl_rocprofv3.options import ROCPROF
 
 # Which kernels are traced, which launch of each, and with which command: one pass per kernel.
@@ -419,17 +424,17 @@ def _aim(target: Target) -> tuple[str, ...]:
 
 def target_of(command: Sequence[str]) -> Target:
     """The target in a planned command."""
-    own = list(command)
-    cu = own[own.index(_TARGET_OPTION) + 1]
-    return Target(int(cu), int(own[own.index(_MASK_OPTION) + 1], 0))
+    words = list(command)
+    cu = words[words.index(_TARGET_OPTION) + 1]
+    return Target(int(cu), int(words[words.index(_MASK_OPTION) + 1], 0))
 
 
 def aimed_at(command: Sequence[str], target: Target) -> tuple[str, ...]:
     """The same command with another target."""
-    own = list(command)
-    own[own.index(_TARGET_OPTION) + 1] = str(target.cu)
-    own[own.index(_MASK_OPTION) + 1] = f"{target.shader_engine_mask:#x}"
-    return tuple(own)
+    words = list(command)
+    words[words.index(_TARGET_OPTION) + 1] = str(target.cu)
+    words[words.index(_MASK_OPTION) + 1] = f"{target.shader_engine_mask:#x}"
+    return tuple(words)
 
 
 # What rocprofv3 and its decoder say about a thread trace, and what to do about it.

@@ -13,7 +13,7 @@ import attrs
 import ijson
 import numpy as np
 
-from rpl_att.reading.folder import (
+from rpl_att.reading import (
     CodeTable,
     TraceFolder,
     files_beside,
@@ -285,8 +285,8 @@ def _same_function(kernel: TracedKernel, label: TracedKernel) -> bool:
         return False
     if kernel.name in (label.symbol, label.name):
         return True
-    own = re.split(r"[<(\[]", kernel.name, maxsplit=1)[0].split()[-1:]
-    function = own[0].split("::")[-1] if own else ""
+    identifier = re.split(r"[<(\[]", kernel.name, maxsplit=1)[0].split()[-1:]
+    function = identifier[0].split("::")[-1] if identifier else ""
     return bool(function) and f"{len(function)}{function}" in label.symbol
 
 

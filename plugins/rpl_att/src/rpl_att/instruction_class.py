@@ -224,8 +224,8 @@ def next_step(isa: str, awaited: AttWait | None = None) -> str:
 
 def waited_for(awaited: AttWait | None) -> str | None:
     """The operation that decided most of a wait's cycles."""
-    deciding = [one for one in awaited.producers if one.deciding_cycles] if awaited else []
-    return max(deciding, key=lambda one: one.deciding_cycles).isa if deciding else None
+    deciding = [producer for producer in awaited.producers if producer.deciding_cycles] if awaited else []
+    return max(deciding, key=lambda producer: producer.deciding_cycles).isa if deciding else None
 
 
 def hottest(part: AttPart, most: int = 1) -> Sequence[tuple[AttInstruction, AttWait | None, str]]:

@@ -97,11 +97,11 @@ def library_in(folder: Path) -> Path:
 
 def _places(environment: Mapping[str, str], executable: Path | None, opt: Path) -> list[Path]:
     listed = (_PROFILER_VARIABLE, "LD_LIBRARY_PATH")
-    found = [Path(p) for name in listed for p in environment.get(name, "").split(os.pathsep) if p]
+    listed_places = [Path(p) for name in listed for p in environment.get(name, "").split(os.pathsep) if p]
     prefixes = [executable.resolve().parent.parent] if executable else []
     prefixes += [Path(environment["ROCM_PATH"])] if environment.get("ROCM_PATH") else []
     prefixes += [opt / "rocm", *sorted(opt.glob("rocm-*"), reverse=True)]
-    return [*found, *(prefix / "lib" for prefix in prefixes)]
+    return [*listed_places, *(prefix / "lib" for prefix in prefixes)]
 
 
 def _holds_decoder(folder: Path) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rpl_att.reading.folder import agents_beside, is_raw_file, raw_identity
+from rpl_att.reading import agents_beside, is_raw_file, raw_identity
 from rpl_core.interfaces.reader import InputSet, Reader
 from rpl_core.model.trace import Dispatches, LaunchShapes, Trace, TraceRole, TraceSource
 
@@ -78,7 +78,7 @@ def _decoded_folders(files: Sequence[Path]) -> Sequence[Path]:
     for file in files:
         if _without_gz(file.name) in _TABLES[:2] and _looks_like_json(file):
             tables.setdefault(file.parent, set()).add(_without_gz(file.name))
-    return [f for f, found in tables.items() if len(found) == 2 or f.name.startswith("ui_output_")]
+    return [f for f, names in tables.items() if len(names) == 2 or f.name.startswith("ui_output_")]
 
 
 def _decoded_set(members: Iterable[Path]) -> InputSet:
@@ -95,8 +95,8 @@ def _folder_of(file: Path, folders: Iterable[Path]) -> Path | None:
     if file.parent in folders:
         return file.parent if _MEMBER.fullmatch(name) else None
     if name.startswith("stats_ui_output_") and name.endswith(".csv"):
-        own = file.parent / name.removeprefix("stats_").removesuffix(".csv")
-        return own if own in folders else None
+        beside = file.parent / name.removeprefix("stats_").removesuffix(".csv")
+        return beside if beside in folders else None
     identity = raw_identity(name)
     if identity is not None:
         decoded = f"ui_output_agent_{identity[0]}_dispatch_{identity[1]}"

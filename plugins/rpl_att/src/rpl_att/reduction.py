@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rpl_att.instruction_class import IMMEDIATE, InstructionClass, classify, memory_operation, wait_of
-from rpl_att.reading.folder import CodeTable, TraceFolder
+from rpl_att.reading import CodeTable, TraceFolder
 from rpl_att.reading.wave_files import (
     CATEGORY,
     DURATION,
@@ -235,7 +235,7 @@ class WaitReplay:
             retired = self._retire(counter, limit, ordered=ordered)
             if not retired:
                 continue
-            required += [one for one in retired if one not in required] if required else retired
+            required += [access for access in retired if access not in required] if required else retired
             if ordered and lasted > ISSUE_CYCLES:
                 samples = self.latencies.get(counter)
                 if samples is None:
@@ -245,12 +245,12 @@ class WaitReplay:
             self._note(row, totals, required, lasted)
 
     def _note(self, row: int, totals: WaitTotals, required: list[_Pending], lasted: int) -> None:
-        for one in required:
-            totals.producers[one[1]] += 1
-        youngest = required[-1] if len(required) == 1 else max(required, key=lambda one: one[0])
+        for access in required:
+            totals.producers[access[1]] += 1
+        youngest = required[-1] if len(required) == 1 else max(required, key=lambda access: access[0])
         totals.deciding_cycles[youngest[1]] += lasted
         if self._recorded is not None:
-            self._recorded.append((row, tuple(one[1] for one in required)))
+            self._recorded.append((row, tuple(access[1] for access in required)))
 
     def _retire(self, counter: str, limit: int, *, ordered: bool) -> list[_Pending]:
         """Take what must have returned out of all queues; out-of-order returns resolve only at zero."""
@@ -258,12 +258,12 @@ class WaitReplay:
         if not queue or (limit and not ordered):
             return []
         retired = [queue.popleft() for _ in range(len(queue) - limit)]
-        for one in retired:
-            if len(one[3]) > 1:
-                for other in one[3]:
-                    if other != counter and one in self._queues.get(other, ()):
-                        self._queues[other].remove(one)
-                        self._unordered[other] -= not one[2]
+        for access in retired:
+            if len(access[3]) > 1:
+                for other in access[3]:
+                    if other != counter and access in self._queues.get(other, ()):
+                        self._queues[other].remove(access)
+                        self._unordered[other] -= not access[2]
         if not ordered:
             self._unordered[counter] = 0
         return retired

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rpl_analysis.text import UNKNOWN, percent
 from rpl_att.instruction_class import hottest, waited_for
-from rpl_att.reading.folder import place_of
+from rpl_att.reading import place_of
 from rpl_core.interfaces.section import Block, Claim, Paragraph, Place, ReportSection, SectionRequest, Table
 from rpl_core.text import counted, printable, shorten
 
@@ -209,10 +209,10 @@ def _waiting(split: AttStallSplit) -> str:
 
 def _wait_rows(wait: AttWait) -> Iterable[tuple[str, str, str]]:
     """What it waited for, one row each, first the operation that most often returned last."""
-    latest = sorted(wait.producers, key=lambda one: -one.deciding_cycles)[:_SHOWN_PLACES]
-    awaited = [shorten(f"line {one.line}: {one.isa}", _NAME_WIDTH) for one in latest] or [UNKNOWN]
+    latest = sorted(wait.producers, key=lambda place: -place.deciding_cycles)[:_SHOWN_PLACES]
+    awaited = [shorten(f"line {place.line}: {place.isa}", _NAME_WIDTH) for place in latest] or [UNKNOWN]
     yield percent(wait.share), shorten(wait.isa, _NAME_WIDTH), awaited[0]
-    yield from (("", "", one) for one in awaited[1:])
+    yield from (("", "", place) for place in awaited[1:])
 
 
 def shown_kernel(part: AttPart, request: SectionRequest) -> str:

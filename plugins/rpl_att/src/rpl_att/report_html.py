@@ -206,11 +206,11 @@ def _shares(part: AttPart) -> tuple[Share, ...]:
     ]
     known = [(label, css, value) for label, css, value in parts if value]
     left = max(0.0, 1.0 - sum(value for _, _, value in known))
-    found, start = [], 0.0
+    shares, start = [], 0.0
     for label, css, value in [("issue of pipes", "w0", left), *known]:
-        found.append(Share(label, css, start, 100 * value))
+        shares.append(Share(label, css, start, 100 * value))
         start += 100 * value
-    return tuple(found)
+    return tuple(shares)
 
 
 def _occupancy_curves(part: AttPart) -> list[AttTimeline]:
@@ -249,18 +249,18 @@ def _stacked(timelines: Sequence[AttTimeline]) -> list[tuple[AttTimeline, AttTim
 
 def _chart(curves: Sequence[tuple[AttTimeline, AttTimeline]]) -> Chart | None:
     """Curves, each with the line that is drawn for it, over one extent of clocks and one height."""
-    lines = [(own, line) for own, line in curves if len(line.clocks) > 1]
+    lines = [(wave, line) for wave, line in curves if len(line.clocks) > 1]
     if not lines:
         return None
     first, last = min(t.clocks[0] for _, t in lines), max(t.clocks[-1] for _, t in lines)
     peak = max((max(t.values) for _, t in lines), default=0)
     if last <= first or peak <= 0:
         return None
-    found = tuple(
-        Curve(readable(own.name, 60), _css(own, index), _path(line, first, last, peak), max(own.values))
-        for index, (own, line) in enumerate(lines)
+    drawn = tuple(
+        Curve(readable(wave.name, 60), _css(wave, index), _path(line, first, last, peak), max(wave.values))
+        for index, (wave, line) in enumerate(lines)
     )
-    return Chart(found, _clock_ticks(first, last), _wave_ticks(peak), q.count(peak))
+    return Chart(drawn, _clock_ticks(first, last), _wave_ticks(peak), q.count(peak))
 
 
 def _css(timeline: AttTimeline, index: int) -> str:
@@ -271,9 +271,9 @@ def _clock_ticks(first: int, last: int) -> tuple[tuple[float, str], ...]:
     """At round numbers of clocks, some six of them."""
     step = 10 ** max(0, len(str(last - first)) - 1)
     step = next(s for m in (1, 2, 5, 10, 20) if (last - first) / (s := max(1, step * m // 10)) <= _TICKS + 1)
-    found = range(-(-first // step) * step, last + 1, step)
+    clocks = range(-(-first // step) * step, last + 1, step)
     scale = (_RIGHT - _LEFT) / (last - first)
-    return tuple((_LEFT + (clock - first) * scale, q.count(clock)) for clock in found)
+    return tuple((_LEFT + (clock - first) * scale, q.count(clock)) for clock in clocks)
 
 
 def _wave_ticks(peak: int) -> tuple[tuple[float, str], ...]:
@@ -312,7 +312,7 @@ def _heat(
     row: AttInstruction | AttSourceLine, every: Sequence[AttInstruction] | Sequence[AttSourceLine]
 ) -> float:
     """Cycles in percent of those of the row with the most."""
-    most = max(one.latency + (one.idle or 0) for one in every)
+    most = max(entry.latency + (entry.idle or 0) for entry in every)
     return 100 * (row.latency + (row.idle or 0)) / most if most else 0.0
 
 
@@ -320,7 +320,7 @@ def _beside(part: AttPart) -> tuple[SourceGroup, ...]:
     """The hottest lines of source, each with those of the hottest instructions that it was compiled to."""
     groups = []
     for line in part.hot_lines[:_SHOWN_SOURCES]:
-        own = [
+        steps = [
             (row, step)
             for row, _, step in hottest(part, len(part.hot_instructions))
             if frames(row.source or "")[:1] == (line.source,)
@@ -331,7 +331,7 @@ def _beside(part: AttPart) -> tuple[SourceGroup, ...]:
                 _heat(row, part.hot_instructions),
                 step if number == 0 else "",
             )
-            for number, (row, step) in enumerate(own[:_SHOWN_BESIDE])
+            for number, (row, step) in enumerate(steps[:_SHOWN_BESIDE])
         )
         cycles = counted(line.latency, "cycle", shown=q.count(line.latency))
         figures = (q.share(line.share), cycles, counted(line.hits, "hit", shown=q.count(line.hits)))

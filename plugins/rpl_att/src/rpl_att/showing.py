@@ -10,18 +10,17 @@ from typing import Any
 import attrs
 
 from rpl_analysis.text import shown_names
+from rpl_att.analysis import Totals, totals_of, waits
 from rpl_att.analysis.att_block import att_block, cost, frames, hot_instructions, hot_lines, instruction
-from rpl_att.analysis.totals import Totals, totals_of, waits
 from rpl_att.contract import AttInstruction, AttLoop, AttPart, AttSourceLine, AttWait
 from rpl_att.decoded_trace import ThreadTrace
 from rpl_att.instruction_class import hottest, waited_for
 from rpl_att.reader import EXTRA, ThreadTraceReader
-from rpl_att.reading.folder import TraceFolder, place_of, read_source, source_names
+from rpl_att.reading import TraceFolder, place_of, read_source, source_names
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.ingest import expand
 from rpl_core.interfaces.reader import InputSet
-from rpl_core.run_directory import MANIFEST, is_run_directory
-from rpl_core.run_directory.manifest import load_manifest, pass_files, recorded_files
+from rpl_core.run_directory import MANIFEST, is_run_directory, load_manifest, pass_files, recorded_files
 from rpl_core.text import counted, format_table, printable, shorten
 from rpl_core.values import frozen
 

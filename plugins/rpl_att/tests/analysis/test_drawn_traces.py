@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rpl_att.analysis.utilisation import SHOWN_POINTS, busiest_target, occupancy, occupancy_timeline, timeline
-from rpl_att.reading.folder import TraceFolder
+from rpl_att.reading import TraceFolder
 from rpl_att.reading.wave_files import read_occupancy
 
 #: One instruction of a class each, with whether a pipe executes it.

@@ -11,10 +11,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from rpl_att.analysis import Totals
 from rpl_att.analysis.att_block import branch_hints, hot_instructions, hot_lines, loops
-from rpl_att.analysis.totals import Totals
 from rpl_att.instruction_class import classify
-from rpl_att.reading.folder import CodeTable
+from rpl_att.reading import CodeTable
 from rpl_att.reduction import FlowTotals
 
 SOURCES = ("", "a.hip:3", "a.hip:4", "b.h:9 -> a.hip:3", "b.h:9 -> a.hip:4 -> a.hip:8", "b.h:9")

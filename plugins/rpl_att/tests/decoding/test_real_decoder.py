@@ -17,7 +17,7 @@ import pytest
 from rpl_att.decoded_trace import read_decoded_trace
 from rpl_att.decoding.decode import decode_raw
 from rpl_att.options import find_decoder, library_in
-from rpl_att.reading.folder import is_raw_file
+from rpl_att.reading import is_raw_file
 
 #: Sample -> (folder of raw traces, table of instructions); the decoded folder has the same name.
 SAMPLES = {

@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from rpl_att.reading.folder import TraceFolder
+from rpl_att.reading import TraceFolder
 from rpl_core.errors import BadDataError
 from rpl_gfx950.products import GFX950
 
@@ -179,7 +179,7 @@ def test_a_gigantic_skeleton_is_refused(sound, monkeypatch):
 
 @pytest.mark.parametrize("tree", [{"a": {"b": 3}}, {"a": ["x"]}, [1], "x", {"a": None}])
 def test_a_malformed_tree_of_sources_is_refused(sound, tree):
-    from rpl_att.reading.folder import source_names
+    from rpl_att.reading import source_names
 
     sound.file("snapshots.json", {"/": tree} if not isinstance(tree, list) else tree)
     if tree == "x":
@@ -190,7 +190,7 @@ def test_a_malformed_tree_of_sources_is_refused(sound, tree):
 
 
 def test_an_endless_tree_of_sources_is_refused(sound):
-    from rpl_att.reading.folder import source_names
+    from rpl_att.reading import source_names
 
     sound.file("snapshots.json", '{"a":' * 300 + '"x"' + "}" * 300)
     with pytest.raises(BadDataError, match="at most 64 folders"):
@@ -198,7 +198,7 @@ def test_an_endless_tree_of_sources_is_refused(sound):
 
 
 def test_a_source_copy_outside_of_the_folder_is_not_read(sound, tmp_path):
-    from rpl_att.reading.folder import read_source
+    from rpl_att.reading import read_source
 
     (sound.path.parent / "secret.cpp").write_text("secret")
     with pytest.raises(BadDataError, match="outside of itself"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_att.reading.folder import TraceFolder, files_beside
+from rpl_att.reading import TraceFolder, files_beside
 
 
 def test_eight_columns_without_waves_have_no_stall(att_folder, tmp_path):
@@ -59,7 +59,7 @@ def test_rocprofv2_gives_the_mix_of_the_same_waves_decoded_anew(att_of):
 
 def test_packed_and_explicit_occupancy_events_agree(att_folder):
     """The early packed file against the newer form of the same trace: equal to 8 cycles."""
-    from rpl_att.reading.folder import TraceFolder
+    from rpl_att.reading import TraceFolder
     from rpl_att.reading.wave_files import read_occupancy
 
     packed = read_occupancy(TraceFolder.at(att_folder("aiter")))

@@ -254,7 +254,7 @@ class AutotuneCall:
 
     def _scratch(self) -> Path:
         """The directory of the result, made and empty."""
-        from rpl_core.run_directory.manifest import claim_path, make_empty
+        from rpl_core.run_directory import claim_path, make_empty
 
         output = self.place.output
         if output is None:

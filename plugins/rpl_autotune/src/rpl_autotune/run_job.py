@@ -32,8 +32,7 @@ from rpl_core.errors import (
     UsageError,
 )
 from rpl_core.files import make_directory, open_regular, read_regular, sha256_of, storage_error, write_atomic
-from rpl_core.process import ProcessRequest, run_command
-from rpl_core.process.outcome import ApplicationExitError, describe_exit
+from rpl_core.process import ApplicationExitError, ProcessRequest, describe_exit, run_command
 from rpl_core.text import masked_words, printable, shorten
 from rpl_core.values import frozen
 

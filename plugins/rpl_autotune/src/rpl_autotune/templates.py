@@ -284,7 +284,7 @@ class _Codes:
         return tuple(shape.of(one.kernel, one.architecture) for one in self._kernels[path])
 
     def _read(self, path: Path) -> tuple[LaunchedKernel, ...]:
-        from rpl_codeobject.reading.read import read_code_objects
+        from rpl_codeobject.reading import read_code_objects
 
         try:
             codes = read_code_objects(path)

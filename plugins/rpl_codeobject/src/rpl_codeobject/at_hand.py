@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rpl_codeobject.demangle import demangled
 from rpl_codeobject.disassembly import Instruction, disassemble, find_disassembler
 from rpl_codeobject.kernel_code import CodeObject, Kernel, KernelCode, packed_mix
-from rpl_codeobject.reading.read import code_beside, code_objects_from, read_code_objects, read_uri
+from rpl_codeobject.reading import code_beside, code_objects_from, read_code_objects, read_uri
 from rpl_core.errors import MissingError, RplError
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
@@ -112,8 +112,8 @@ def _folders(recording: Recording, *, everywhere: bool) -> Iterable[Path]:
 
 
 def _uris(recording: Recording) -> list[str]:
-    found = {kernel.code_object for trace in recording.traces for kernel in trace.kernels}
-    return sorted(uri for uri in found if uri is not None)
+    uris = {kernel.code_object for trace in recording.traces for kernel in trace.kernels}
+    return sorted(uri for uri in uris if uri is not None)
 
 
 def _recorded_names(recording: Recording) -> _Wanted:

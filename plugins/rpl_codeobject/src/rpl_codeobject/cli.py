@@ -62,7 +62,7 @@ def abi_diff(
     """
     from rpl_codeobject.comparing import compare_code_objects
     from rpl_codeobject.occupancy import LaunchAssumption
-    from rpl_codeobject.reading.read import read_code_objects
+    from rpl_codeobject.reading import read_code_objects
     from rpl_core.errors import BadDataError, ExitCode
     from rpl_core.pipeline import architectures
 

@@ -333,14 +333,14 @@ def position_free(code: Sequence[Instruction]) -> list[tuple[str, str]]:
 
     Such a distance is the literal of the two additions behind ``s_getpc_b64``.
     """
-    found, relative = [], 0
+    shapes, relative = [], 0
     for instruction in code:
         operands = instruction.operands
         if relative and instruction.mnemonic in {"s_add_u32", "s_addc_u32"}:
             operands = operands.rpartition(",")[0]
         relative = 2 if instruction.mnemonic == "s_getpc_b64" else max(0, relative - 1)
-        found.append((instruction.mnemonic, operands))
-    return found
+        shapes.append((instruction.mnemonic, operands))
+    return shapes
 
 
 def _symbol_changes(before: CodeObject, after: CodeObject, intended: Callable[[str], bool]) -> Iterator[str]:

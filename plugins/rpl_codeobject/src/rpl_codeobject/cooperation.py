@@ -117,27 +117,27 @@ def cooperation_changes(
     """
     ignored = {_BARRIER} if one_wave else set()
     different = sorted((before.kinds ^ after.kinds) - ignored)
-    found = [f"kinds of cooperation came or went: {', '.join(different)}"] if different else []
+    changes = [f"kinds of cooperation came or went: {', '.join(different)}"] if different else []
     if not before.followed or not after.followed:
-        return tuple(found)
+        return tuple(changes)
     for first, second in sorted(after.follows - before.follows):
         if not {first, second} & ignored:
-            found.append(f"{second} comes behind {first}, which it never did")
+            changes.append(f"{second} comes behind {first}, which it never did")
     if one_wave:
-        return tuple(found)
+        return tuple(changes)
     if (before.fewest or 0) > 0 and after.fewest == 0:
-        found.append("a path through the kernel passes no barrier, and every path did")
+        changes.append("a path through the kernel passes no barrier, and every path did")
     if (_BARRIER, _BARRIER) in before.follows - after.follows:
-        found.append("no barrier follows a barrier any more")
+        changes.append("no barrier follows a barrier any more")
     both = {tuple(sorted(pair)) for pair in before.unordered}
     gained = {pair for pair in after.unordered if tuple(sorted(pair)) not in both}
     gained |= after.unordered_across - before.unordered
     # Arrays of one work-item that the compiler moves to LDS are nobody else's.
     for first, second in sorted(gained if _BARRIER in before.kinds and before.touches_lds else ()):
-        found.append(f"a {second} comes behind a {first} without a barrier between, which it never did")
+        changes.append(f"a {second} comes behind a {first} without a barrier between, which it never did")
     if not unrolled:
-        found += _shrunk(before, after, (_STEPS - 1) * exchanged)
-    return tuple(found)
+        changes += _shrunk(before, after, (_STEPS - 1) * exchanged)
+    return tuple(changes)
 
 
 def lane_exchanges(code: Iterable[Instruction]) -> int:
@@ -172,39 +172,39 @@ def _blocks(code: Sequence[Instruction]) -> list[_Block] | None:
     known: dict[str, str | None] = {}
     starts = {0} if code else set[int]()
     places = {instruction.address: at for at, instruction in enumerate(code)}
-    for at, one in enumerate(code):
-        if one.mnemonic in _SOMEWHERE:
+    for at, executed in enumerate(code):
+        if executed.mnemonic in _SOMEWHERE:
             return None
-        if _BRANCH.fullmatch(one.mnemonic) or _ENDS.fullmatch(one.mnemonic):
-            if one.target is not None:
-                if one.target not in places:
+        if _BRANCH.fullmatch(executed.mnemonic) or _ENDS.fullmatch(executed.mnemonic):
+            if executed.target is not None:
+                if executed.target not in places:
                     return None
-                starts.add(places[one.target])
-            elif not _ENDS.fullmatch(one.mnemonic):
+                starts.add(places[executed.target])
+            elif not _ENDS.fullmatch(executed.mnemonic):
                 return None
             starts.add(at + 1)
     order = sorted(start for start in starts if start < len(code))
     numbers = {start: number for number, start in enumerate(order)}
-    found = []
+    blocks = []
     for number, start in enumerate(order):
         end = order[number + 1] if number + 1 < len(order) else len(code)
         last = code[end - 1]
         words = []
-        for one in code[start:end]:
-            if one.mnemonic not in known:
+        for executed in code[start:end]:
+            if executed.mnemonic not in known:
                 patterns = {**_KINDS, **_ACCESSES}
-                known[one.mnemonic] = next(
-                    (word for word, pattern in patterns.items() if pattern.fullmatch(one.mnemonic)), None
+                known[executed.mnemonic] = next(
+                    (word for word, pattern in patterns.items() if pattern.fullmatch(executed.mnemonic)), None
                 )
-            word = known[one.mnemonic]
+            word = known[executed.mnemonic]
             if word is not None:
                 words.append(word)
         after = [] if last.target is None else [numbers[places[last.target]]]
         ends = _ENDS.fullmatch(last.mnemonic) is not None
         if not ends and last.mnemonic != "s_branch" and number + 1 < len(order):
             after.append(number + 1)
-        found.append(_Block(tuple(words), tuple(after), ends or not after))
-    return found
+        blocks.append(_Block(tuple(words), tuple(after), ends or not after))
+    return blocks
 
 
 def _followed(blocks: list[_Block]) -> frozenset[tuple[str, str]]:
@@ -217,7 +217,7 @@ def _followed(blocks: list[_Block]) -> frozenset[tuple[str, str]]:
         seen = set(entered[number])
         for word in blocks[number].words:
             if word in _KINDS:
-                pairs |= {(one, word) for one in seen}
+                pairs |= {(earlier, word) for earlier in seen}
                 seen.add(word)
         for follower in blocks[number].next:
             if not seen <= entered[follower]:
@@ -241,8 +241,8 @@ def _unordered(
             if word == _BARRIER:
                 before, here = set(), set()
             elif word in _ACCESSES:
-                across |= {(one, word) for one in before if _STORE in {one, word}}
-                pairs |= {(one, word) for one in before | here if _STORE in {one, word}}
+                across |= {(earlier, word) for earlier in before if _STORE in {earlier, word}}
+                pairs |= {(earlier, word) for earlier in before | here if _STORE in {earlier, word}}
                 here.add(word)
         for follower in blocks[number].next:
             if not before | here <= entered[follower]:

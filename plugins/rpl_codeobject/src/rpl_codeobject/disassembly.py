@@ -48,9 +48,9 @@ class Instruction:
 def find_disassembler() -> Path:
     """The first disassembler found; ``MissingError`` names what to install."""
     for name in DISASSEMBLERS:
-        found = shutil.which(name)
-        if found is not None:
-            return Path(found)
+        program = shutil.which(name)
+        if program is not None:
+            return Path(program)
     raise MissingError(
         "no llvm-objdump found", next_step="install LLVM's tools or ROCm, or put llvm-objdump on PATH"
     )

@@ -19,7 +19,7 @@ def source_name(recorded: str) -> str:
     """
     name = recorded[:_LONGEST_NAME].strip().removesuffix(".kd").removesuffix(" [clone .kd]")
     if name.startswith("_Z"):
-        return _own_mangled(name) or name
+        return _last_mangled_identifier(name) or name
     name = name.replace("(anonymous namespace)::", "")
     head = re.split(r"[<(\[]", name, maxsplit=1)[0].strip()
     return re.split(r"[\s:]+", head)[-1] or name
@@ -30,16 +30,16 @@ def is_instance(recorded: str, kernel: str) -> bool:
     return source_name(recorded) == kernel
 
 
-def _own_mangled(name: str) -> str | None:
+def _last_mangled_identifier(name: str) -> str | None:
     position = 3 if name.startswith("_ZN") else 2
-    own = None
+    identifier = None
     while match := _LENGTH.match(name, position):
         position = match.end() + int(match.group(1))
-        own = name[match.end() : position]
+        identifier = name[match.end() : position]
         if not name.startswith("_ZN"):
             break
         position = _behind_template(name, position)
-    return own or None
+    return identifier or None
 
 
 def _behind_template(name: str, position: int) -> int:
@@ -99,8 +99,8 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
     of_tensile = {name: match for name in every if (match := _TENSILE.fullmatch(name))}
     parts = {name: _parsed(name) for name in every if name not in of_tensile}
     groups: dict[str, list[str]] = defaultdict(list)
-    for name, found in parts.items():
-        groups[found.function].append(name)
+    for name, parsed in parts.items():
+        groups[parsed.function].append(name)
     shown: dict[str, str] = _tensile_names(of_tensile)
     for same in groups.values():
         shown.update(_told_apart({name: parts[name] for name in same}))
@@ -110,10 +110,10 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
 def _tensile_names(matches: dict[str, re.Match[str]]) -> dict[str, str]:
     """Operand A is transposed where its summed index ``l`` comes first, B where it comes last."""
     groups: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
-    for name, found in matches.items():
-        transposes = ("T" if found["a"] == "Alik" else "N") + ("T" if found["b"] == "Bjlk" else "N")
-        base = f"Cijk {transposes} {found['types']} {found['tile']}"
-        groups[base][name] = _tensile_parameters(f"{found['rest']}{found['more']}")
+    for name, fields in matches.items():
+        transposes = ("T" if fields["a"] == "Alik" else "N") + ("T" if fields["b"] == "Bjlk" else "N")
+        base = f"Cijk {transposes} {fields['types']} {fields['tile']}"
+        groups[base][name] = _tensile_parameters(f"{fields['rest']}{fields['more']}")
     return {
         name: " ".join((base, *told))
         for base, group in groups.items()
@@ -123,27 +123,27 @@ def _tensile_names(matches: dict[str, re.Match[str]]) -> dict[str, str]:
 
 def _tensile_parameters(text: str) -> dict[str, str]:
     """Parameter -> value: "MIWT4_14" is ``MIWT`` with the value 4_14; flags have none."""
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     last = ""
     for word in filter(None, text.split("_")):
         parts = re.match(r"\d?([A-Za-z]*[A-Z])(n?\d.*)?$", word)
         if parts is None and last:  # a further number of the parameter before
-            found[last] += f"_{word}"
+            parameters[last] += f"_{word}"
             continue
         last = parts[1] if parts else word
-        found[last] = (parts[2] or "") if parts else ""
-    return found
+        parameters[last] = (parts[2] or "") if parts else ""
+    return parameters
 
 
 def _differing_parameters(group: dict[str, dict[str, str]]) -> dict[str, list[str]]:
     """As few parameters as tell the kernels of a group apart, the same ones for all of them."""
-    order = dict.fromkeys((*_COMPARED, *(key for found in group.values() for key in found)))
+    order = dict.fromkeys((*_COMPARED, *(key for parameters in group.values() for key in parameters)))
     told: dict[str, list[str]] = {name: [] for name in group}
     for key in order:
         distinct = {tuple(words) for words in told.values()}
         if len(distinct) == len(group):
             break
-        values = {name: found.get(key) for name, found in group.items()}
+        values = {name: parameters.get(key) for name, parameters in group.items()}
         candidate = {(*told[name], value) for name, value in values.items()}
         if len(candidate) > len(distinct):
             for name, value in values.items():
@@ -156,13 +156,13 @@ def _told_apart(group: dict[str, _Parts]) -> dict[str, str]:
     forms: tuple[Callable[[_Parts, list[int]], str], ...] = (_function_name, _scoped_name, _with_parameters)
     for form in forms:
         # Places at which the template arguments are not all the same.
-        arguments = [found.arguments for found in waiting.values()]
+        arguments = [kernel.arguments for kernel in waiting.values()]
         longest = max(map(len, arguments), default=0)
         differing = [i for i in range(longest) if len({a[i] if i < len(a) else None for a in arguments}) > 1]
-        told = {name: form(found, differing) for name, found in waiting.items()}
+        told = {name: form(kernel, differing) for name, kernel in waiting.items()}
         often = Counter(told.values())
         shown.update({name: text for name, text in told.items() if often[text] == 1})
-        waiting = {name: found for name, found in waiting.items() if often[told[name]] > 1}
+        waiting = {name: kernel for name, kernel in waiting.items() if often[told[name]] > 1}
     return {**shown, **{name: told[name] for name in waiting}}
 
 
@@ -179,13 +179,13 @@ def _with_parameters(parts: _Parts, differing: list[int]) -> str:
 
 
 def _argument_list(parts: _Parts, differing: list[int], shown: Callable[[str], str]) -> str:
-    kept: list[str] = []
+    arguments: list[str] = []
     for place, argument in enumerate(parts.arguments):
         if place in differing:
-            kept.append(shown(argument))
-        elif kept[-1:] != ["…"]:
-            kept.append("…")
-    return f"<{', '.join(kept)}>" if kept not in ([], ["…"]) else ""
+            arguments.append(shown(argument))
+        elif arguments[-1:] != ["…"]:
+            arguments.append("…")
+    return f"<{', '.join(arguments)}>" if arguments not in ([], ["…"]) else ""
 
 
 def _numbered(shown: dict[str, str]) -> dict[str, str]:
@@ -213,12 +213,12 @@ def _parsed(name: str) -> _Parts:
         return _Parts("", text or name)
     begin, end = _declarator(text, tops)
     scope_end = max((i + 2 for i, c in tops if c == ":" and begin <= i < end - 2), default=begin)
-    own, parameters = text[scope_end:end], text[end:]
+    function, parameters = text[scope_end:end], text[end:]
     opening = next((i for i, c in tops if c == "<" and scope_end <= i < end), None)
-    if not own:
+    if not function:
         return _Parts("", text)
-    if opening is None or not own.endswith(">"):
-        return _Parts(text[begin:scope_end], own, (), parameters)
+    if opening is None or not function.endswith(">"):
+        return _Parts(text[begin:scope_end], function, (), parameters)
     arguments = tuple(_split(text[opening + 1 : end - 1]))
     return _Parts(text[begin:scope_end], text[scope_end:opening], arguments, parameters)
 

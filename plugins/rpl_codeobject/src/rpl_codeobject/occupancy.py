@@ -490,7 +490,7 @@ def _fitting_workgroup(request: _Request, waves: int) -> _Request:
         attrs.evolve(request, workgroup_size=count * wave_size)
         for count in range(request.waves_per_workgroup - 1, 0, -1)
     )
-    return next((one for one in smaller if _workgroup_waves(one) > waves), request)
+    return next((size for size in smaller if _workgroup_waves(size) > waves), request)
 
 
 def _lds_threshold(request: _Request, waves: int) -> Threshold:

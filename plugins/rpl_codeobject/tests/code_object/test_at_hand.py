@@ -12,7 +12,7 @@ from rpl_analysis.instruction_mix import KernelMix, NoMix, mix_of
 from rpl_codeobject import at_hand
 from rpl_codeobject.at_hand import code_at_hand
 from rpl_codeobject.kernel_code import KernelCode, PackedMix
-from rpl_codeobject.reading.read import MAX_RECORDED_BYTES, code_beside, read_uri
+from rpl_codeobject.reading import MAX_RECORDED_BYTES, code_beside, read_uri
 from rpl_core.errors import MissingError, RplError
 from rpl_core.model.recording import Recording
 from rpl_core.model.trace import TraceRole, TraceSource

@@ -7,8 +7,8 @@ import pytest
 
 from rpl_codeobject.comparing import other_code_changes
 from rpl_codeobject.occupancy import LaunchAssumption
+from rpl_codeobject.reading import read_code_objects
 from rpl_codeobject.reading.elf_file import open_elf
-from rpl_codeobject.reading.read import read_code_objects
 from rpl_gfx942.products import FACTS
 from rpl_optimize.loop.binary_stage import LaunchLimit, guard_binary
 

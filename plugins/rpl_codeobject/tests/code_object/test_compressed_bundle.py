@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from rpl_codeobject.reading.read import code_objects_from, read_code_objects, split_section, unpack_bundle
+from rpl_codeobject.reading import code_objects_from, read_code_objects, split_section, unpack_bundle
 from rpl_core.errors import BadDataError, ForeignFileError, MissingError, RplError
 
 _SOURCE = """

@@ -8,9 +8,8 @@ import time
 import pytest
 
 from rpl_codeobject.kernel_code import CodeObject
-from rpl_codeobject.reading import debug_info
+from rpl_codeobject.reading import debug_info, read_code_objects
 from rpl_codeobject.reading.debug_info import kernel_sources, unit_sources
-from rpl_codeobject.reading.read import read_code_objects
 
 pytestmark = pytest.mark.clang
 _SOURCE = """

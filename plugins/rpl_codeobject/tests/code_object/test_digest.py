@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
+from rpl_codeobject.reading import code_objects_from, read_code_objects
 from rpl_codeobject.reading.elf_file import code_digest
-from rpl_codeobject.reading.read import code_objects_from, read_code_objects
 from rpl_core.errors import RplError
 
 pytestmark = pytest.mark.clang

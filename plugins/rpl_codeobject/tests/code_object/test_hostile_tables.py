@@ -7,9 +7,8 @@ import struct
 import pytest
 
 from rpl_codeobject.disassembly import Instruction, find_machine_loops
-from rpl_codeobject.reading import elf_file
+from rpl_codeobject.reading import code_objects_from, elf_file, read_code_objects, split_section
 from rpl_codeobject.reading.elf_file import code_digest, exported_symbols
-from rpl_codeobject.reading.read import code_objects_from, read_code_objects, split_section
 from rpl_core.errors import BadDataError
 from rpl_testkit.hand_made_code import CodeParts, metadata_note
 

@@ -12,7 +12,7 @@ from rpl_codeobject.disassembly import (
     find_machine_loops,
 )
 from rpl_codeobject.kernel_code import CodeObject
-from rpl_codeobject.reading.read import read_code_objects
+from rpl_codeobject.reading import read_code_objects
 from rpl_core.errors import BadDataError
 
 _SUM = """

@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import pytest
 
+from rpl_codeobject.reading import code_objects_from, read_code_objects, split_section
 from rpl_codeobject.reading.elf_file import decode_descriptor, decode_note, kernel_from, metadata_version
-from rpl_codeobject.reading.read import code_objects_from, read_code_objects, split_section
 from rpl_core.errors import BadDataError, ForeignFileError, MissingError, RplError
 
 _SOURCE = """

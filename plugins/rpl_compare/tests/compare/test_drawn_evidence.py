@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from rpl_compare.comparison import documents
-from rpl_compare.comparison.compare import _launches, _noise, is_settled
+from rpl_compare.comparison import _launches, _noise, documents, is_settled
 from rpl_compare.comparison.documents import Series, judge_series
 from rpl_compare.comparison.judging import (
     CompareRule,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpl_compare.comparison.compare import is_settled
+from rpl_compare.comparison import is_settled
 from rpl_compare.comparison.judging import (
     CompareRule,
     Method,

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from rpl_compare.comparison.compare import CompareRequest, compare_pairs, compare_recordings, compare_unpaired
+from rpl_compare.comparison import CompareRequest, compare_pairs, compare_recordings, compare_unpaired
 from rpl_compare.comparison.judging import EXIT_CODES, CompareRule, Method, Outcome, Verdict
 from rpl_core.contracts.common import ArtefactDoc
 from rpl_core.errors import DeviceMismatchError, NoVerdictError

@@ -190,7 +190,7 @@ def run(
     import sys
     import time
 
-    from rpl_core.process.runner import require_program
+    from rpl_core.process import require_program
     from rpl_emu.software_gpu import environment, find_runtime, launcher_words
 
     require_program(command)

@@ -17,9 +17,13 @@ from rpl_core.interfaces.collector import (
 )
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
-from rpl_core.process import ProcessRequest, run_command
-from rpl_core.process.outcome import ApplicationExitError, process_findings
-from rpl_core.process.runner import require_program
+from rpl_core.process import (
+    ApplicationExitError,
+    ProcessRequest,
+    process_findings,
+    require_program,
+    run_command,
+)
 from rpl_core.run_directory import ARTIFACTS
 from rpl_core.text import masked_words
 from rpl_emu.software_gpu import DEVICE, RUNTIME

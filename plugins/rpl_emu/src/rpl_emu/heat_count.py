@@ -96,7 +96,7 @@ class _Lines:
     """Source places by address, for the kernels of code objects in the files that a command names."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        from rpl_codeobject.reading.read import read_code_objects
+        from rpl_codeobject.reading import read_code_objects
 
         self._codes: list[CodeObject] = []
         for word in command:

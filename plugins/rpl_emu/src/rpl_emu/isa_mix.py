@@ -84,7 +84,7 @@ def instruction_mix(code_object: Path) -> tuple[FunctionMix, ...]:
 
 def _device_code(path: Path, folder: Path) -> list[Path]:
     """The code objects of a program or bundle, unpacked into ``folder``; of any other file itself."""
-    from rpl_codeobject.reading.read import read_code_objects
+    from rpl_codeobject.reading import read_code_objects
     from rpl_core.errors import BadDataError
 
     if not path.is_file():

@@ -26,5 +26,5 @@ def rpl_detect_device(agents: tuple[Agent, ...]) -> DeviceModel | None:
     from rpl_amdgpu.detection import detect_device
     from rpl_gfx1030.products import FAMILIES
 
-    found = (detect_device(family, agents) for family in FAMILIES)
-    return next((model for model in found if model is not None), None)
+    models = (detect_device(family, agents) for family in FAMILIES)
+    return next((model for model in models if model is not None), None)

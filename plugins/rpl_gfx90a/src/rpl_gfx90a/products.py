@@ -9,7 +9,6 @@ rate the ``sysinfo.csv`` of a real recording of a 104-CU GPU (1700 MHz; 1600 MHz
 
 from __future__ import annotations
 
-from rpl_amdgpu.architectures import cdna_architecture
 from rpl_amdgpu.cdna import (
     COPY,
     SDK,
@@ -20,7 +19,7 @@ from rpl_amdgpu.cdna import (
     flop_quantities,
     utilization_quantities,
 )
-from rpl_amdgpu.models import ByteRate, ComputeRate, Family, Product
+from rpl_amdgpu.models import ByteRate, ComputeRate, Family, Product, cdna_architecture
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, Formula, MemoryCeiling, Pipe
 from rpl_core.model.metric import Exactness
 

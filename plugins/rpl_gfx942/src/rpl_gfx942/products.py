@@ -9,7 +9,6 @@ XF32 are rates of AMD's MI300 data sheets.
 
 from __future__ import annotations
 
-from rpl_amdgpu.architectures import cdna_architecture
 from rpl_amdgpu.cdna import (
     COPY,
     FABRIC_NOTE,
@@ -22,7 +21,7 @@ from rpl_amdgpu.cdna import (
     reads_of_three_sizes,
     utilization_quantities,
 )
-from rpl_amdgpu.models import ByteRate, ComputeRate, Family, Product
+from rpl_amdgpu.models import ByteRate, ComputeRate, Family, Product, cdna_architecture
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, Formula, MemoryCeiling, Pipe, Quantity
 from rpl_core.model.metric import Exactness
 

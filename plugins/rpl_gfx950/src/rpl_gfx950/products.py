@@ -8,7 +8,6 @@ them.
 
 from __future__ import annotations
 
-from rpl_amdgpu.architectures import cdna_architecture
 from rpl_amdgpu.cdna import (
     FABRIC_NOTE,
     SDK,
@@ -21,7 +20,7 @@ from rpl_amdgpu.cdna import (
     reads_of_three_sizes,
     utilization_quantities,
 )
-from rpl_amdgpu.models import ByteRate, ComputeRate, Family, Product
+from rpl_amdgpu.models import ByteRate, ComputeRate, Family, Product, cdna_architecture
 from rpl_core.model.device import CeilingOrigin, Formula, MemoryCeiling, Pipe
 from rpl_core.model.metric import Exactness
 

@@ -233,7 +233,7 @@ def _documents(
 ) -> tuple[Documents, tuple[str, ...]]:
     """The run's documents, and the command that it measured as far as it is known."""
     from rpl_analysis.documents.load import load_documents
-    from rpl_core.process.runner import application_command
+    from rpl_core.process import application_command
 
     if given.run is not None:
         command = application_command(application) if application else ()
@@ -252,7 +252,7 @@ def _profile(session: Session, command: tuple[str, ...], given: PromptSettings) 
     from rpl_core.cli.profile import log_sink
     from rpl_core.pipeline import analyse_paths
     from rpl_core.profiling import ProfileRequest, choose_collector, record_application
-    from rpl_core.run_directory.manifest import point_latest
+    from rpl_core.run_directory import point_latest
 
     request = ProfileRequest(
         command=command,

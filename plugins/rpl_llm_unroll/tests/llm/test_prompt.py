@@ -319,7 +319,7 @@ def test_the_thread_trace_chooses_the_loop(looping, rpl_require):
     whole = _section(request, "Machine code")
     row = request.documents["profile"]["kernels"][0]["att"]["hot_instructions"][0]
     from rpl_codeobject.disassembly import disassemble
-    from rpl_codeobject.reading.read import read_code_objects
+    from rpl_codeobject.reading import read_code_objects
 
     (code,) = read_code_objects(looping)
     (instructions,) = disassemble(code).values()

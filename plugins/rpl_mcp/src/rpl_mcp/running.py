@@ -23,7 +23,7 @@ import anyio
 import attrs
 
 from rpl_core.errors import BadDataError, MissingError, RplError, TimeLimitError, UsageError
-from rpl_core.run_directory.manifest import claim_path
+from rpl_core.run_directory import claim_path
 from rpl_core.text import readable
 from rpl_core.values import frozen
 

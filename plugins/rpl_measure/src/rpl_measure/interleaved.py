@@ -26,8 +26,7 @@ from rpl_core.errors import (
 )
 from rpl_core.interfaces.collector import CollectionPlan, Collector, CollectRequest, LineSink
 from rpl_core.profiling import ProfileSession, StepSink
-from rpl_core.run_directory import is_run_directory
-from rpl_core.run_directory.manifest import RunDirectory, load_manifest, make_empty
+from rpl_core.run_directory import RunDirectory, is_run_directory, load_manifest, make_empty
 from rpl_core.values import frozen
 from rpl_measure.manifest import (
     FOLDERS,

@@ -16,8 +16,7 @@ from rpl_core.ingest import load_recording
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.metric import Origin
 from rpl_core.model.recording import Recording
-from rpl_core.run_directory import is_run_directory
-from rpl_core.run_directory.manifest import load_manifest, pass_files
+from rpl_core.run_directory import is_run_directory, load_manifest, pass_files
 from rpl_core.values import frozen
 from rpl_measure.manifest import FOLDERS, complete_pairs, read_manifest
 from rpl_measure.samples import ItemKey, Kind, RunObservation, Statistic, observe, observe_process

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rpl_analysis.contracts.record import Limited, record
+from rpl_analysis.contracts import Limited, record
 from rpl_core.errors import BadDataError
 from rpl_core.files import write_atomic
 from rpl_core.model.device import CeilingOrigin, ComputeCeiling, DeviceModel, MemoryCeiling, Pipe

@@ -41,7 +41,7 @@ class PcSampleAnalyzer(Analyzer):
 
         beside = Beside(context.recording, context.facts.get(_TRACES), context.facts.get(KERNEL_QUANTITIES))
         kernels = [beside.joined(kernel) for samples in recorded for kernel in sampled_kernels(samples)]
-        kernels.sort(key=lambda one: (-one.samples, one.kernel or _UNNAMED))
+        kernels.sort(key=lambda sampled: (-sampled.samples, sampled.kernel or _UNNAMED))
         by_name: dict[str, tuple[SampledKernel, ...]] = {}
         for kernel in kernels:
             name = kernel.kernel or _UNNAMED
@@ -54,7 +54,7 @@ def _figures(by_name: Mapping[str, tuple[SampledKernel, ...]]) -> Mapping[Fact[A
     figures: dict[Fact[Any], dict[str, Metric]] = {SAMPLED_ISSUE: {}}
     figures |= {fact: {} for fact in SAMPLED_STALLS.values()}
     for name, blocks in by_name.items():
-        block = next((one for one in blocks if one.stalls is not None), None)
+        block = next((kernel for kernel in blocks if kernel.stalls is not None), None)
         if name == _UNNAMED or block is None or block.stalls is None:
             continue
         for share in (block.issue_share, *block.stalls):
@@ -129,5 +129,5 @@ class SamplesInProfile(DocumentSection):
             return None
         from rpl_pcsampling.counting import CONFIDENCE, METHOD
 
-        kernels.sort(key=lambda one: (-one.samples, one.kernel or ""))
+        kernels.sort(key=lambda kernel: (-kernel.samples, kernel.kernel or ""))
         return self.model()(confidence=CONFIDENCE, interval=METHOD, kernels=tuple(kernels))

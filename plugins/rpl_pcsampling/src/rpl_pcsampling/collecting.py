@@ -13,15 +13,19 @@ from rpl_core.files import make_directory, parse_json, read_regular, write_atomi
 from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome, PlannedPass
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.trace import TraceRole
-from rpl_core.process import ProcessRequest, run_command
-from rpl_core.process.outcome import ApplicationExitError, process_findings
-from rpl_core.process.runner import require_program
+from rpl_core.process import (
+    ApplicationExitError,
+    ProcessRequest,
+    process_findings,
+    require_program,
+    run_command,
+)
 from rpl_core.values import frozen
 from rpl_pcsampling.options import PC_INTERVAL, PC_SAMPLING, PC_TIMEOUT
 from rpl_pcsampling.reading import holds_samples
 from rpl_pcsampling.samples import Method
+from rpl_rocprofv3.collector import profiling_environment, require_rocprofv3
 from rpl_rocprofv3.collector.passes import prepare_directory, with_directory
-from rpl_rocprofv3.collector.tool import profiling_environment, require_rocprofv3
 from rpl_rocprofv3.options import ROCPROF
 
 if TYPE_CHECKING:
@@ -303,9 +307,9 @@ def _sampling_request(options: Options) -> SamplingRequest | None:
 
 
 def _planned_sampling(planned: PlannedPass) -> tuple[str, str, int]:
-    own = list(planned.command)
+    words = list(planned.command)
     method, unit, interval = (
-        own[own.index(f"--pc-sampling-{word}") + 1] for word in ("method", "unit", "interval")
+        words[words.index(f"--pc-sampling-{word}") + 1] for word in ("method", "unit", "interval")
     )
     return method, unit, int(interval)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from rpl_analysis.contracts.record import plain_values
+from rpl_analysis.contracts import plain_values
 from rpl_core.contracts.common import MetricDoc
 from rpl_core.text import counted
 from rpl_core.values import frozen
@@ -162,13 +162,15 @@ class _Rows:
         """What ``Sampled`` holds, of each class."""
         count = len(shares.samples)
         inside = np.flatnonzero(classes >= 0)
-        own = classes[inside]
-        issued = np.bincount(own, self.issued[inside] == 1, minlength=count).astype(np.int64)
-        stalled = np.bincount(own, self.issued[inside] == 0, minlength=count).astype(np.int64)
+        class_of = classes[inside]
+        issued = np.bincount(class_of, self.issued[inside] == 1, minlength=count).astype(np.int64)
+        stalled = np.bincount(class_of, self.issued[inside] == 0, minlength=count).astype(np.int64)
         reason = np.where(self.issued[inside] == 0, self.reason[inside], UNKNOWN)
         kinds = len(STALL_REASONS)
         known = reason >= 0
-        table = np.bincount(own[known] * kinds + reason[known], minlength=count * kinds).reshape(count, kinds)
+        table = np.bincount(class_of[known] * kinds + reason[known], minlength=count * kinds).reshape(
+            count, kinds
+        )
         stalls = [
             {
                 STALL_REASONS[kind]: int(row[kind])
@@ -177,7 +179,7 @@ class _Rows:
             }
             for row in table
         ]
-        lanes, waves = (_means(own, column[inside], count) for column in (self.lanes, self.waves))
+        lanes, waves = (_means(class_of, column[inside], count) for column in (self.lanes, self.waves))
         tells = self.tells_state
         return [
             {
@@ -205,7 +207,7 @@ def _kernel(samples: PcSamples, chosen: NDArray[Any], name: str | None) -> Sampl
     used, of_place = np.unique(samples.place[chosen], return_inverse=True)
     place = of_place.reshape(-1).astype(np.int64)
     places = [samples.places[index] for index in used.tolist()]
-    lines = [source_line(one.source) for one in places]
+    lines = [source_line(row.source) for row in places]
     names = tuple(dict.fromkeys(line for line in lines if line is not None))
     number = {line: index for index, line in enumerate(names)}
     line_of = np.array([UNKNOWN if line is None else number[line] for line in lines], np.int64)
@@ -215,16 +217,16 @@ def _kernel(samples: PcSamples, chosen: NDArray[Any], name: str | None) -> Sampl
     sampled = [
         SampledPlace(
             **fields,
-            instruction=one.instruction,
-            source=one.source,
-            code_object=one.code_object,
-            offset=one.offset,
+            instruction=row.instruction,
+            source=row.source,
+            code_object=row.code_object,
+            offset=row.offset,
         )
-        for one, fields in zip(
+        for row, fields in zip(
             places, rows.fields(place, shares_of(place, len(places), rows.ticks)), strict=True
         )
     ]
-    sampled.sort(key=lambda one: (-one.samples, one.code_object or 0, one.offset or 0, one.instruction or ""))
+    sampled.sort(key=lambda row: (-row.samples, row.code_object or 0, row.offset or 0, row.instruction or ""))
     by_line = line_of[place]
     of_lines = rows.fields(by_line, shares_of(by_line, len(names), rows.ticks)) if names else []
     return SampledKernel(
@@ -242,7 +244,7 @@ def _kernel(samples: PcSamples, chosen: NDArray[Any], name: str | None) -> Sampl
         samples=total,
         dispatches=len(np.unique(samples.dispatch_id[chosen])),
         ticks=len(rows.ticks.size),
-        undecoded=sum(one.samples for one in sampled if one.instruction is None),
+        undecoded=sum(row.samples for row in sampled if row.instruction is None),
         issued=whole["issued"],
         stalled=whole["stalled"],
         issue_share=_issue_share(rows),
@@ -256,7 +258,7 @@ def _kernel(samples: PcSamples, chosen: NDArray[Any], name: str | None) -> Sampl
                     SampledLine(**fields, source=line, instructions=int(in_line[index]))
                     for index, (line, fields) in enumerate(zip(names, of_lines, strict=True))
                 ),
-                key=lambda one: (-one.samples, one.source),
+                key=lambda row: (-row.samples, row.source),
             )
         ),
         lines_reason=None if names else _NO_LINES,
@@ -289,12 +291,12 @@ def _stall_shares(rows: _Rows) -> tuple[StallShare, ...] | None:
         return None
     classes = np.where(rows.issued == 0, rows.reason, UNKNOWN).astype(np.int64)
     shares = shares_of(classes, len(STALL_REASONS), rows.ticks)
-    found = [
+    stalls = [
         StallShare(reason=reason, **_share(shares, index))
         for index, reason in enumerate(STALL_REASONS)
         if index > 0 or shares.samples[index]  # ``none`` for a wave that did not issue contradicts itself
     ]
-    return tuple(sorted(found, key=lambda one: (-one.samples, STALL_REASONS.index(one.reason))))
+    return tuple(sorted(stalls, key=lambda share: (-share.samples, STALL_REASONS.index(share.reason))))
 
 
 def _types(column: NDArray[Any]) -> dict[str, int]:
@@ -350,16 +352,16 @@ class Beside:
             counted = {(place.address, _mnemonic(place.opcode)): place for place in executed}
             # Instructions by offset and text, and by source and text where that is one, for
             # samples from CSV.
-            found: dict[tuple[object, str], Any] = {}
+            by_place: dict[tuple[object, str], Any] = {}
             repeated: set[tuple[object, str]] = set()
             for row in () if trace is None else trace.hot_instructions:
                 text = _words(row.isa)
-                found[row.vaddr, text] = row
+                by_place[row.vaddr, text] = row
                 by_text = (row.source, text)
-                if by_text in found:
+                if by_text in by_place:
                     repeated.add(by_text)
-                found[by_text] = row
-            traced = {key: row for key, row in found.items() if key not in repeated}
+                by_place[by_text] = row
+            traced = {key: row for key, row in by_place.items() if key not in repeated}
             changes["places"] = tuple(_with_neighbours(place, counted, traced) for place in kernel.places)
             changes["lines"] = tuple(_lines(kernel.lines, heat))
         quantities = self._quantities.get(kernel.kernel)

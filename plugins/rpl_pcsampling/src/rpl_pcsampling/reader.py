@@ -40,13 +40,16 @@ class PcSampleReader(Reader):
 
         tables = [path for path in likely if is_sample_table(path)]
         sets = []
-        for path in (one for one in likely if holds_samples(one)):
+        for path in (inputs for inputs in likely if holds_samples(inputs)):
             # Where both formats were asked for, the JSON has all of it, and samples must not count twice.
             beside = [other for other in likely if other != path and _same_process(other, path)]
             tables = [table for table in tables if table not in beside]
             sets.append(InputSet(self.name, _JSON, (path, *beside)))
         sets += [InputSet(self.name, _CSV, (table, *companions(table, likely))) for table in tables]
-        return [attrs.evolve(one, paths=(*one.paths, *stated_beside(one.paths[0], likely))) for one in sets]
+        return [
+            attrs.evolve(inputs, paths=(*inputs.paths, *stated_beside(inputs.paths[0], likely)))
+            for inputs in sets
+        ]
 
     def read(self, inputs: InputSet) -> tuple[Trace, ...]:
         from rpl_pcsampling.collecting import read_interval
@@ -81,7 +84,9 @@ def _trace(inputs: InputSet, samples: PcSamples) -> Trace:
     from rpl_core.model.trace import Dispatches, LaunchShapes, Trace, TraceRole, TraceSource
     from rpl_pcsampling.collecting import STATED
 
-    own = [path for path in inputs.paths if path.name != STATED]  # it belongs to all processes of the pass
+    recorded = [
+        path for path in inputs.paths if path.name != STATED
+    ]  # it belongs to all processes of the pass
     index, number = np.zeros(0, np.int32), np.zeros(0, np.int64)
     axes = np.zeros((0, 3), np.int64)
     lost = Diagnostic(
@@ -92,7 +97,7 @@ def _trace(inputs: InputSet, samples: PcSamples) -> Trace:
         count=samples.left_out,
     )
     return Trace(
-        source=TraceSource(inputs.reader, inputs.format, tuple(map(str, own))),
+        source=TraceSource(inputs.reader, inputs.format, tuple(map(str, recorded))),
         role=TraceRole.THREAD_TRACE,
         origin=samples.origin,
         processes=(),

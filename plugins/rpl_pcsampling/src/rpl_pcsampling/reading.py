@@ -104,7 +104,9 @@ class GrowingSamples:
         kernels = tuple(dict.fromkeys(names.values()))
         number = {name: index for index, name in enumerate(kernels)}
         used, inverse = np.unique(dispatch, return_inverse=True)
-        of_used = np.array([number.get(names.get(one, ""), UNKNOWN) for one in used.tolist()], np.int32)
+        of_used = np.array(
+            [number.get(names.get(used_id, ""), UNKNOWN) for used_id in used.tolist()], np.int32
+        )
         kernel = of_used[inverse.reshape(-1)] if len(used) else np.zeros(0, np.int32)
         lost = bool((kernel == UNKNOWN).any())
         return PcSamples(

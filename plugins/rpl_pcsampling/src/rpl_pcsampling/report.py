@@ -39,7 +39,9 @@ class PcSampleSection(ReportSection):
 
     def blocks(self, request: SectionRequest) -> tuple[Block, ...]:
         kernels = _kernels(request)
-        drawn = [block for one in kernels[:_SHOWN_KERNELS] for block in _blocks(one, request, _SHOWN_ROWS)]
+        drawn = [
+            block for kernel in kernels[:_SHOWN_KERNELS] for block in _blocks(kernel, request, _SHOWN_ROWS)
+        ]
         if len(kernels) > _SHOWN_KERNELS:
             drawn.append(Paragraph("The other kernels: rpl explain KERNEL."))
         return tuple(drawn)
@@ -53,8 +55,8 @@ class PcSampleSection(ReportSection):
         return samples_html(kernels, request)
 
     def explain(self, request: SectionRequest, kernel: str) -> tuple[Block, ...]:
-        asked = (one for one in _kernels(request) if one.kernel == kernel)
-        return tuple(block for one in asked for block in _explained(one, request))
+        asked = (sampled for sampled in _kernels(request) if sampled.kernel == kernel)
+        return tuple(block for sampled in asked for block in _explained(sampled, request))
 
 
 def _kernels(request: SectionRequest) -> tuple[SampledKernel, ...]:

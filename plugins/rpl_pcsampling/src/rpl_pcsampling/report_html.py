@@ -147,15 +147,15 @@ def _parts(kernel: SampledKernel) -> tuple[Part, ...]:
     """Issued, then the stall reasons that occurred; what is left has an unknown state."""
     if kernel.issue_share is None or kernel.stalls is None:
         return ()
-    found, start = [], 0.0
-    for one in (kernel.issue_share, *kernel.stalls):
-        if one.samples:
-            width = 100 * one.share
-            label = one.reason.replace("_", " ")
-            css = _CSS.get(one.reason, _OTHER_CSS)
-            found.append(Part(label, css, start, width, interval(one)))
+    parts, start = [], 0.0
+    for state in (kernel.issue_share, *kernel.stalls):
+        if state.samples:
+            width = 100 * state.share
+            label = state.reason.replace("_", " ")
+            css = _CSS.get(state.reason, _OTHER_CSS)
+            parts.append(Part(label, css, start, width, interval(state)))
             start += width
-    return tuple(found)
+    return tuple(parts)
 
 
 def _rows(kernel: SampledKernel, *, traced: bool, emulated: bool) -> Iterable[Row]:
@@ -177,7 +177,9 @@ def _rows(kernel: SampledKernel, *, traced: bool, emulated: bool) -> Iterable[Ro
 def _instructions(
     places: Sequence[SampledPlace], kernel: SampledKernel, *, traced: bool, emulated: bool
 ) -> Iterable[Row]:
-    shown = sorted(places[:_SHOWN_PER_LINE], key=lambda one: (one.code_object or 0, one.offset or 0))
+    shown = sorted(
+        places[:_SHOWN_PER_LINE], key=lambda sampled: (sampled.code_object or 0, sampled.offset or 0)
+    )
     for place in shown:
         position = "by text" if kernel.position == "text" else f"0x{place.offset or 0:x}"
         trace = place.trace

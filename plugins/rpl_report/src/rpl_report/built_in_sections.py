@@ -293,8 +293,8 @@ class SpeedOfLightSection(ReportSection):
 
     def explain(self, request: SectionRequest, kernel: str) -> tuple[Block, ...]:
         document = _document(request)
-        found = [entry for entry in document.kernels if entry.name == kernel] if document else []
-        return tuple(block for entry in found if document for block in _picture(entry, document, request))
+        entries = [entry for entry in document.kernels if entry.name == kernel] if document else []
+        return tuple(block for entry in entries if document for block in _picture(entry, document, request))
 
 
 def _document(request: SectionRequest) -> RooflineDocument | None:

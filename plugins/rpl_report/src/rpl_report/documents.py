@@ -55,8 +55,8 @@ class ReportDocuments:
         of_graph += [step.dominant_symbol for step in self.dag.dominance if step.dominant_symbol]
         of_graph += [self.dag.dominant_symbol] if self.dag.dominant_symbol else []
         traced = [str(part["kernel"]) for part in self.profile.untimed_thread_traces if part.get("kernel")]
-        own = [kernel.name for kernel in self.profile.kernels]
-        return shown_names((*own, *of_graph, *traced), form, symbols)
+        of_profile = [kernel.name for kernel in self.profile.kernels]
+        return shown_names((*of_profile, *of_graph, *traced), form, symbols)
 
 
 def report_documents(documents: Mapping[str, Any]) -> ReportDocuments:
@@ -134,13 +134,13 @@ def stored_documents(directory: Path, contributions: Sequence[Contribution[Any]]
 
 def device_names(profile: ProfileDocument) -> str | None:
     """Such as "8 x PRODUCT (GPU 2 to 9)"; ``None`` where nothing names a device."""
-    own = profile.gpu.product or profile.gpu.architecture or _traced_family(profile)
+    device = profile.gpu.product or profile.gpu.architecture or _traced_family(profile)
     gpus = profile.ranks.gpus if profile.ranks else ()
     if len(gpus) < 2:
-        return own
+        return device
     groups: dict[str, list[GpuTimePart]] = {}
     for gpu in gpus:
-        groups.setdefault(gpu.product or gpu.architecture or own or "unknown GPU", []).append(gpu)
+        groups.setdefault(gpu.product or gpu.architecture or device or "unknown GPU", []).append(gpu)
     left_out = profile.ranks.gpus_left_out if profile.ranks else 0
     named = [f"{len(group)} x {name} ({_numbers(group)})" for name, group in groups.items()]
     return ", ".join([*named, *([f"and {left_out} more"] if left_out else [])])
@@ -148,8 +148,8 @@ def device_names(profile: ProfileDocument) -> str | None:
 
 def _traced_family(profile: ProfileDocument) -> str | None:
     """What thread traces say of the GPU where nothing else does."""
-    found = (part.get("architecture") for part in profile.untimed_thread_traces)
-    family = next((name for name in found if name), None)
+    architectures = (part.get("architecture") for part in profile.untimed_thread_traces)
+    family = next((name for name in architectures if name), None)
     return f"a {family} GPU" if family else None
 
 
@@ -180,12 +180,12 @@ class AnsweredSection:
 
 def text_sections(sections: Iterable[SectionOf], request: SectionRequest) -> Iterator[AnsweredSection]:
     """For the text report; sections that have nothing to say are left out."""
-    return _answered(sections, lambda section: _own_or_blocks(section, section.text(request), request))
+    return _answered(sections, lambda section: _html_or_blocks(section, section.text(request), request))
 
 
 def html_sections(sections: Iterable[SectionOf], request: SectionRequest) -> Iterator[AnsweredSection]:
     """For the HTML report."""
-    return _answered(sections, lambda section: _own_or_blocks(section, section.html(request), request))
+    return _answered(sections, lambda section: _html_or_blocks(section, section.html(request), request))
 
 
 def explained_sections(
@@ -207,10 +207,10 @@ def claims_of(sections: Iterable[SectionOf], request: SectionRequest) -> tuple[C
     return tuple(claims)
 
 
-def _own_or_blocks(
-    section: ReportSection, own: str | None, request: SectionRequest
+def _html_or_blocks(
+    section: ReportSection, html: str | None, request: SectionRequest
 ) -> tuple[str | None, Any]:
-    return own, section.blocks(request) if own is None else ()
+    return html, section.blocks(request) if html is None else ()
 
 
 def _answered(
@@ -220,11 +220,11 @@ def _answered(
         section = entry.section
         try:
             with plugin_boundary(entry.plugin, f"the section {section.name!r}"):
-                own, blocks = ask(section)
+                html, blocks = ask(section)
                 # What no report can draw is refused here, so that the plugin is named.
-                if own is not None and not isinstance(own, str):
-                    raise TypeError(f"text or None was expected, not {type(own).__name__}")
-                (own or "").encode()  # halves of surrogate pairs can't be written
+                if html is not None and not isinstance(html, str):
+                    raise TypeError(f"text or None was expected, not {type(html).__name__}")
+                (html or "").encode()  # halves of surrogate pairs can't be written
                 if not isinstance(blocks, (tuple, list)):
                     raise TypeError(f"a tuple of blocks was expected, not {type(blocks).__name__}")
                 for block in blocks:
@@ -242,8 +242,8 @@ def _answered(
                 section.name, section.title, problem=f"plugin {entry.plugin!r}: {error.one_line()}"
             )
         else:
-            if own or blocks:
-                yield AnsweredSection(section.name, section.title, own, tuple(blocks))
+            if html or blocks:
+                yield AnsweredSection(section.name, section.title, html, tuple(blocks))
 
 
 def _check_table(table: Table) -> None:

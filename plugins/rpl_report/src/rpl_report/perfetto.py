@@ -200,9 +200,9 @@ def _slices(messages: Any, tracks: Sequence[SliceTrack], work: TimedWork) -> lis
                 ((columns["row"] >= 0) == with_row) & ((columns["flow"] > 0) == with_flow)
             )
             if chosen.size:
-                own = {name: column[chosen] for name, column in columns.items()}
-                encoded = _begins(messages, own, track[chosen], category[chosen], work, width)
-                parts.append(_Events(own["begin_ns"], chosen * 2, encoded))
+                of_track = {name: column[chosen] for name, column in columns.items()}
+                encoded = _begins(messages, of_track, track[chosen], category[chosen], work, width)
+                parts.append(_Events(of_track["begin_ns"], chosen * 2, encoded))
     return parts
 
 
@@ -256,8 +256,8 @@ def _begins(
 def _arguments(event: Any, rows: Int64Column, work: TimedWork) -> dict[tuple[int, int], Int64Column]:
     nodes = work.nodes
     identity = np.zeros(rows.size, dtype=np.int64)
-    own = ~nodes.is_copy[rows]
-    identity[own] = np.maximum(work.trace.dispatches.dispatch_id[nodes.row[rows[own]]], 0)
+    is_kernel = ~nodes.is_copy[rows]
+    identity[is_kernel] = np.maximum(work.trace.dispatches.dispatch_id[nodes.row[rows[is_kernel]]], 0)
     values = (identity, work.slack_ns[rows], work.on_path()[rows].astype(np.int64))
     stamped = {}
     for number, column in enumerate(values):
@@ -301,9 +301,9 @@ def _joined(parts: Sequence[_Events]) -> bytes:
     out = np.zeros(int(end[-1]) if end.size else 0, dtype=np.uint8)
     first = 0
     for part in parts:
-        own = start[first : first + part.time_ns.size]
+        begins = start[first : first + part.time_ns.size]
         for i in range(part.encoded.shape[1]):
-            out[own + i] = part.encoded[:, i]
+            out[begins + i] = part.encoded[:, i]
         first += part.time_ns.size
     return out.tobytes()
 
@@ -346,10 +346,10 @@ def counter_tracks(
         steps += 2 * int(known.sum())
         if steps > MOST_STEPS:
             return tracks, len(counters) - number
-        for own in np.unique(process[known]).tolist():
-            chosen = known & (process == own)
+        for process_number in np.unique(process[known]).tolist():
+            chosen = known & (process == process_number)
             time, height = _steps(begin[chosen], end[chosen], value[chosen])
-            tracks.append(CounterTrack(f"{name} (counter passes)", own, time, height))
+            tracks.append(CounterTrack(f"{name} (counter passes)", process_number, time, height))
     return tracks, 0
 
 
@@ -426,8 +426,10 @@ def process_tracks(work: TimedWork) -> list[ProcessTrack]:
         program = PurePath(words[0]).name if words else ""
         if plain != command:
             program = f"{program} [synthetic]".lstrip()
-        if own := ranks.get(number):
-            program = f"{'rank' if len(own) == 1 else 'ranks'} {', '.join(own)} · {program}".rstrip(" ·")
+        if listed := ranks.get(number):
+            program = f"{'rank' if len(listed) == 1 else 'ranks'} {', '.join(listed)} · {program}".rstrip(
+                " ·"
+            )
         tracks.append(ProcessTrack(number, process.pid, printable(encodable(program))))
     return tracks
 
@@ -558,7 +560,7 @@ def _thread_tracks(
     shift = int(shift_ns[_machine(work, process)])
     tracks = []
     for number, part in enumerate(split_overlaps(calls.begin_ns[rows], calls.end_ns[rows])):
-        own = rows[part]
+        of_thread = rows[part]
         label = f"{api} calls of thread {thread}"
         tracks.append(
             SliceTrack(
@@ -566,11 +568,11 @@ def _thread_tracks(
                 process=process,
                 thread=thread if number == 0 else None,
                 category=api.lower(),
-                begin_ns=calls.begin_ns[own] - shift,
-                end_ns=calls.end_ns[own] - shift,
-                name=calls.function[own].astype(np.int64) + first_name,
-                row=np.full(own.size, -1, dtype=np.int64),
-                flow=_flow(calls.process[own], calls.correlation_id[own]),
+                begin_ns=calls.begin_ns[of_thread] - shift,
+                end_ns=calls.end_ns[of_thread] - shift,
+                name=calls.function[of_thread].astype(np.int64) + first_name,
+                row=np.full(of_thread.size, -1, dtype=np.int64),
+                flow=_flow(calls.process[of_thread], calls.correlation_id[of_thread]),
             )
         )
     return tracks

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         ResourcesPart,
     )
     from rpl_analysis.contracts.roofline import RooflineDocument, RooflinePart
-    from rpl_core.interfaces.section import Block, Table
+    from rpl_core.interfaces.section import Table
     from rpl_core.model.metric import Metric
     from rpl_report.documents import AnsweredSection, ReportDocuments
     from rpl_report.verdict import Entry, Naming, Verdict
@@ -64,11 +64,11 @@ def section_text(section: AnsweredSection, width: int) -> str:
         return wrap_lines(readable(f"{section.title}: not shown: {section.problem}"), width)
     if section.own is not None:
         return wrap_lines(printable(section.own), width)
-    return "\n".join((readable(section.title), *(_block(block, width) for block in section.blocks)))
-
-
-def _block(block: Block, width: int) -> str:
-    return wrap_lines(printable(block.text), width) if isinstance(block, Paragraph) else _table(block, width)
+    blocks = (
+        wrap_lines(printable(block.text), width) if isinstance(block, Paragraph) else _table(block, width)
+        for block in section.blocks
+    )
+    return "\n".join((readable(section.title), *blocks))
 
 
 def _table(table: Table, width: int) -> str:
@@ -138,8 +138,8 @@ def _lines(number: int, entry: Entry, gone: set[_Part], width: int) -> Iterator[
     if entry.same_as:  # needs no line of its own
         said.append(step)
         step = ""
-    kept = (number, "step") not in gone or not entry.step  # a command alone is all that there is to do
-    command = f"Run: {entry.command}" if entry.command and kept else ""
+    step_shown = (number, "step") not in gone or not entry.step  # a command alone is all that there is to do
+    command = f"Run: {entry.command}" if entry.command and step_shown else ""
     yield from _filled(" ".join(said), width, f"{number}. ")
     yield from _filled(step, width, "   ")
     yield from _filled(command, width, "   ")
@@ -180,12 +180,18 @@ class TextRenderer(Renderer):
         verdict = verdict_of(documents, _called(asked.short_names), claims_of(request.sections, asked))
         head, path = _head(documents.profile, request), path_section(documents.dag, names, request.width)
         kernels = kernel_table(documents.profile, documents.analysis, names, request)
+        roofline = documents.roofline
+        roofline_note = (
+            f"roofline: {roofline.status.replace('_', ' ')}. {printable(roofline.reason or '')}"
+            if roofline.status != "available"
+            else ""
+        )
         sections = [
             verdict_text(verdict, request.width),
             *((path, head, kernels) if request.path_first else (head, kernels, path)),
             *(section_text(each, request.width) for each in text_sections(request.sections, asked)),
-            corrections_section(documents.roofline, documents.analysis, names, request.width),
-            _roofline_note(documents.roofline),
+            corrections_section(roofline, documents.analysis, names, request.width),
+            roofline_note,
         ]
         text = "\n\n".join(section for section in sections if section) + "\n"
         return wrap_lines(text, request.width)
@@ -272,12 +278,6 @@ def _added(time: AddedTime) -> str:
     return f"{time.added:+.1%} ({low:+.1%} to {high:+.1%})"
 
 
-def _roofline_note(roofline: RooflineDocument) -> str:
-    if roofline.status == "available":
-        return ""
-    return f"roofline: {roofline.status.replace('_', ' ')}. {printable(roofline.reason or '')}"
-
-
 def corrections_section(
     roofline: RooflineDocument,
     analysis: AnalysisDocument,
@@ -299,18 +299,15 @@ def corrections_section(
     if not rows:
         return ""
     columns = ("FLOPs per launch", "counted", "est.: active lanes", "label then")
-    droppable = ("counted",)
-    return fit_table(columns, rows, width, right=columns[1:3], droppable=droppable, longest_name=NAME_WIDTH)[
-        0
-    ]
+    right, droppable = columns[1:3], columns[1:2]
+    return fit_table(columns, rows, width, right=right, droppable=droppable, longest_name=NAME_WIDTH)[0]
 
 
 def _figure(metric: Metric | None) -> str:
     return UNKNOWN if metric is None else marked(metric.value, metric.exactness, metric.upper)
 
 
-# The table of kernels in the text report.
-
+# The table of kernels.
 
 NAME_WIDTH = 48
 _BAR = 8
@@ -337,18 +334,15 @@ def _runtime_ns(kernel: KernelProfile) -> float | None:
     return None if kernel.runtime_ms is None else kernel.runtime_ms * 1e6
 
 
-def _bandwidth(roofline: RooflinePart) -> str:
+def _bandwidth(roofline: RooflinePart | None) -> str:
     """GB/s; a rate above the memory ceiling is marked, since it is no HBM bandwidth."""
-    above = "hbm" in roofline.exceeds_ceiling
-    rate = _roofline_figure(roofline, "achieved_gbps")
-    return rate + (" (above HBM)" if above else "")
+    above = roofline is not None and "hbm" in roofline.exceeds_ceiling
+    return _figure_of(roofline, "achieved_gbps") + (" (above HBM)" if above else "")
 
 
-def _intensity(roofline: RooflinePart) -> str:
-    return _roofline_figure(roofline, "operational_intensity")
-
-
-def _roofline_figure(roofline: RooflinePart, name: str) -> str:
+def _figure_of(roofline: RooflinePart | None, name: str) -> str:
+    if roofline is None:
+        return UNKNOWN
     return marked(getattr(roofline, name), roofline.exactness_of.get(name), roofline.upper_of.get(name))
 
 
@@ -377,9 +371,9 @@ _COLUMNS = (
     Column("limiter", lambda k, _: k.occupancy.limiter or UNKNOWN, right=False, dropped=3),
     Column("VGPR/SGPR/LDS", lambda k, _: _resources(k.resources), dropped=2),
     Column("crit.", lambda k, _: percent(k.criticality_weight), dropped=8),
-    Column("GB/s", lambda k, _: _bandwidth(k.roofline) if k.roofline else UNKNOWN, dropped=7),
-    Column("FLOP/B", lambda k, _: _intensity(k.roofline) if k.roofline else UNKNOWN, dropped=5),
-    Column("bottleneck", lambda _, found: _label(found), right=False),
+    Column("GB/s", lambda k, _: _bandwidth(k.roofline), dropped=7),
+    Column("FLOP/B", lambda k, _: _figure_of(k.roofline, "operational_intensity"), dropped=5),
+    Column("bottleneck", lambda _, label: _label(label), right=False),
 )
 
 

@@ -151,12 +151,12 @@ def _with_claims(entries: Sequence[Entry], claims: Sequence[Claim]) -> list[Entr
         for entry in entries
     ]
     subjects = {entry.subject for entry in entries}
-    own = [
+    claimed = [
         Entry(claim.head, why=claim.text, section="thread-traces", step=claim.step, command=claim.command)
         for claim in claims
         if claim.kernel not in subjects
     ]
-    return [*own, *told] if not any(entry.subject for entry in entries) else [*told, *own]
+    return [*claimed, *told] if not any(entry.subject for entry in entries) else [*told, *claimed]
 
 
 def _lone_collectives(entries: Iterable[Entry], profile: ProfileDocument) -> Iterator[Entry]:
@@ -262,8 +262,8 @@ def _time_share(profile: ProfileDocument, name: str) -> str:
 
 def _words(label: str | None) -> str:
     """A label in words; one of a plugin (``plugin:label``) says so."""
-    plugin, _, own = (label or "").rpartition(":")
-    return readable(f"{own.replace('_', ' ')}{f' (by {plugin})' if plugin else ''}", 80)
+    plugin, _, label_name = (label or "").rpartition(":")
+    return readable(f"{label_name.replace('_', ' ')}{f' (by {plugin})' if plugin else ''}", 80)
 
 
 def _up_to(dag: DagDocument) -> str:

@@ -10,9 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rpl_analysis.execution_graph.build import execution_graph
-from rpl_report.timeline import build
+from rpl_report.timeline import NO_SYMBOL, build
 from rpl_report.timeline.build import timeline_of
-from rpl_report.timeline.model import NO_SYMBOL
 from rpl_testkit.traces import TracedDispatch, make_trace
 
 RUNS = st.lists(

@@ -43,7 +43,7 @@ def rpl_readers() -> tuple[Reader, ...]:
 
 @hookimpl
 def rpl_doctor_checks(config: Mapping[str, Any]) -> tuple[DoctorCheck, ...]:
-    from rpl_rocprofv3.collector.tool import all_checks
+    from rpl_rocprofv3.collector import all_checks
 
     return all_checks(_executable(config))
 

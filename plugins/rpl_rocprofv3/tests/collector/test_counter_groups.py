@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rpl_core.errors import UsageError
-from rpl_rocprofv3.collector.counter_groups import ReplayWatch
+from rpl_rocprofv3.collector.passes import ReplayWatch
 from rpl_rocprofv3.options import COLLECT_KERNEL, COLLECT_LAUNCHES
 
 PROFILE = ("profile", "--runs", "1", "--no-api", "--device", "MI300X", "--roofline")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rpl_core.interfaces.doctor import DoctorStatus
-from rpl_rocprofv3.collector.tool import CountersCheck, GpuAccessCheck, RocpdCheck, RocprofCheck
+from rpl_rocprofv3.collector import CountersCheck, GpuAccessCheck, RocpdCheck, RocprofCheck
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_counters_without_a_gpu_are_missing(tool, tmp_path: Path) -> None:
 
 
 def test_a_profiler_that_hangs_is_reported_and_not_waited_for(tool, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("rpl_rocprofv3.collector.tool._LIST_LIMIT_S", 0.5)
+    monkeypatch.setattr("rpl_rocprofv3.collector._LIST_LIMIT_S", 0.5)
     path = Path(tool("version: 1.0.0"))
     path.write_text('#!/bin/sh\n[ "$1" = --version ] && exit 0\nexec sleep 600\n')
     (tmp_path / "kfd").touch()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from rpl_rocprofv3.collector import profiling_environment
 from rpl_rocprofv3.collector.rocprof import remove_environments
-from rpl_rocprofv3.collector.tool import profiling_environment
 
 
 @pytest.mark.parametrize(

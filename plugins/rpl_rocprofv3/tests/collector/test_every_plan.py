@@ -23,7 +23,7 @@ from rpl_core.interfaces.options import Options
 from rpl_core.model.device import CounterMap
 from rpl_core.model.trace import TraceRole
 from rpl_core.process import ProcessResult
-from rpl_rocprofv3.collector.counter_groups import ReplayWatch, announced, replay_findings
+from rpl_rocprofv3.collector import OutputFormat, ToolVersion
 from rpl_rocprofv3.collector.failures import (
     LogWatch,
     Problem,
@@ -31,9 +31,8 @@ from rpl_rocprofv3.collector.failures import (
     nothing_recorded,
     pass_failure,
 )
-from rpl_rocprofv3.collector.passes import plan_passes
+from rpl_rocprofv3.collector.passes import ReplayWatch, announced, plan_passes, replay_findings
 from rpl_rocprofv3.collector.rocprof import plan_collection
-from rpl_rocprofv3.collector.tool import OutputFormat, ToolVersion
 from rpl_rocprofv3.options import COLLECT_KERNEL, COLLECT_LAUNCHES, REPLAY
 
 from .test_planning import TOY

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rpl_core.errors import MissingError
+from rpl_rocprofv3.collector import find_rocprofv3, require_rocprofv3
 from rpl_rocprofv3.collector.rocprof import RocprofCollector
-from rpl_rocprofv3.collector.tool import find_rocprofv3, require_rocprofv3
 
 
 def install(prefix: Path) -> Path:

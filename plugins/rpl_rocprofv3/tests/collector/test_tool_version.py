@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_rocprofv3.collector.tool import OutputFormat, ToolVersion, detect_version
+from rpl_rocprofv3.collector import OutputFormat, ToolVersion, detect_version
 
 ANSWER = """\
              version: 1.1.0
@@ -51,7 +51,7 @@ def test_the_answer_of_the_tool_is_read(tmp_path: Path) -> None:
 def test_a_silent_or_hanging_tool_is_known_by_its_installation(
     tmp_path: Path, body: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rpl_rocprofv3.collector.tool._ANSWER_LIMIT_S", 1.0)
+    monkeypatch.setattr("rpl_rocprofv3.collector._ANSWER_LIMIT_S", 1.0)
     path = script(tmp_path / "bin" / "rocprofv3", body)
     (tmp_path / ".info").mkdir()
     (tmp_path / ".info" / "version").write_text("6.4.1-83\n")

@@ -23,7 +23,7 @@ from rpl_rocprofv3.readers.columns import (
     number_values,
     positions,
 )
-from rpl_rocprofv3.readers.csv.records import CsvCounters
+from rpl_rocprofv3.readers.csv import CsvCounters
 from rpl_rocprofv3.readers.trace import architecture_of_version, check_waves
 from rpl_rocprofv3.readers.trace.tables import Findings, time_order
 from rpl_testkit.traces import TracedDispatch, make_trace

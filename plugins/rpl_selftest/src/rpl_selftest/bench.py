@@ -306,7 +306,7 @@ class Bench:
         return self.once(f"testbed {name}", made)
 
     def _emulated(self, program: str, kernels: tuple[KnownKernel, ...]) -> Counts:
-        from rpl_codeobject.reading.read import read_code_objects
+        from rpl_codeobject.reading import read_code_objects
 
         _, code = self.build(program)
         try:

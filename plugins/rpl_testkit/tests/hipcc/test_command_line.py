@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from rpl_codeobject.reading.read import read_code_objects
+from rpl_codeobject.reading import read_code_objects
 
 pytestmark = pytest.mark.clang
 

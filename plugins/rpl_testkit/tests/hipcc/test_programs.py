@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rpl_codeobject.reading.read import read_code_objects
+from rpl_codeobject.reading import read_code_objects
 from rpl_testkit.rocprofv3_standin.scenario import embedded_source
 
 pytestmark = pytest.mark.clang

@@ -34,7 +34,7 @@ class TorchAnalyzer(Analyzer):
         if chosen is None or not chosen[1].extras.get(TORCH):
             return AnalysisOutcome({TORCH_REPORT: None})
         # Imported for these traces only: recordings of other profilers are the rule.
-        from rpl_torch.analysis.report import torch_report
+        from rpl_torch.analysis import torch_report
 
         run, trace = chosen
         part = torch_report(trace, run, context.facts.get(EXECUTION_GRAPH), context.device)

@@ -155,11 +155,11 @@ class EventFile:
         """The members before the events, as the text of an object that goes on."""
         tried = 0
         while True:
-            for found in _EVENTS.finditer(self._window, tried):
-                head = self._window[: found.start()]
-                tried = found.end()
+            for match in _EVENTS.finditer(self._window, tried):
+                head = self._window[: match.start()]
+                tried = match.end()
                 if _is_object(head + b'"":0}'):
-                    self._window = self._window[found.end() :]
+                    self._window = self._window[match.end() :]
                     return head
             if len(self._window) > _LARGEST_VALUE:
                 raise ValueError(f"no traceEvents within {_LARGEST_VALUE >> 20} MiB")
@@ -405,13 +405,13 @@ class EventColumns:
         by_category: defaultdict[str, list[Event]] = defaultdict(list)
         for event in events:
             by_category[event.cat].append(event)
-        for recorded, found in by_category.items():
+        for recorded, of_category in by_category.items():
             category = _OLD_NAMES.get(recorded, recorded)
             take = self._takers.get(category)
             if take is not None:
-                take(found, category)
+                take(of_category, category)
             elif category not in _PASSED_OVER:
-                self.passed_over[category] += len(found)
+                self.passed_over[category] += len(of_category)
 
     def _take_frames(self, events: list[Event], _: str) -> None:
         number = self.names.numbers

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rpl_analysis.contracts.record import record
+from rpl_analysis.contracts import record
 
 
 @record

@@ -60,8 +60,8 @@ class TorchReader(Reader):
     def claim(self, files: Sequence[Path]) -> Sequence[InputSet]:
         folders: defaultdict[Path, list[_Candidate]] = defaultdict(list)
         for path in sorted(files):
-            if (found := _candidate(path)) is not None:
-                folders[path.parent].append(found)
+            if (recorded := _candidate(path)) is not None:
+                folders[path.parent].append(recorded)
         return [
             InputSet(self.name, _FORMAT, tuple(candidate.path for candidate in run))
             for _, candidates in sorted(folders.items())
@@ -87,8 +87,8 @@ class TorchReader(Reader):
 
 def rank_in_name(path: Path) -> int | None:
     """``3`` for ``rank3.json``, ``trace_rank-3.pt.trace.json.gz`` and the like."""
-    found = _RANK_IN_NAME.search(path.name)
-    return None if found is None else int(found[1])
+    match = _RANK_IN_NAME.search(path.name)
+    return None if match is None else int(match[1])
 
 
 def _candidate(path: Path) -> _Candidate | None:
@@ -126,9 +126,12 @@ def _runs(candidates: Iterable[_Candidate]) -> list[list[_Candidate]]:
     of_rank: defaultdict[tuple[int | None, int | None], list[_Candidate]] = defaultdict(list)
     for candidate in candidates:
         of_rank[candidate.world_size, candidate.rank].append(candidate)
-    ranks = [sorted(found, key=lambda c: (c.begins, c.path)) for _, found in sorted(of_rank.items(), key=str)]
+    ranks = [
+        sorted(of_one_rank, key=lambda c: (c.begins, c.path))
+        for _, of_one_rank in sorted(of_rank.items(), key=str)
+    ]
     told = all(rank is not None for _, rank in of_rank) and len({world for world, _ in of_rank}) == 1
-    if not told or len({len(found) for found in ranks}) != 1:
-        return [[candidate] for found in ranks for candidate in found]
+    if not told or len({len(of_one_rank) for of_one_rank in ranks}) != 1:
+        return [[candidate] for of_one_rank in ranks for candidate in of_one_rank]
     runs = [list(run) for run in zip(*ranks, strict=True)]
     return [sorted(run, key=lambda c: (c.rank or 0, c.path)) for run in runs]

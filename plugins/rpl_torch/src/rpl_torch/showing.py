@@ -37,7 +37,7 @@ class TorchInProfile(DocumentSection):
     document, field = "profile", _FIELD
 
     def model(self) -> type[BaseModel]:
-        from rpl_analysis.contracts.record import contract_of
+        from rpl_analysis.contracts import contract_of
         from rpl_torch.contracts import TorchPart
 
         return contract_of(TorchPart)
@@ -62,8 +62,8 @@ class TorchSection(ReportSection):
 
     def explain(self, request: SectionRequest, kernel: str) -> tuple[Block, ...]:
         part = _part(request)
-        own = () if part is None else [k for k in part.kernels if k.kernel == kernel]
-        return tuple(block for found in own for block in _explained(found))
+        kernels = () if part is None else [k for k in part.kernels if k.kernel == kernel]
+        return tuple(block for kernel_part in kernels for block in _explained(kernel_part))
 
 
 def _part(request: SectionRequest) -> TorchPart | None:
@@ -71,24 +71,24 @@ def _part(request: SectionRequest) -> TorchPart | None:
     content = getattr(profile, "sections", {}).get(_FIELD)
     if not content:
         return None
-    from rpl_analysis.contracts.record import contract_of
+    from rpl_analysis.contracts import contract_of
     from rpl_torch.contracts import TorchPart
 
     model: Any = contract_of(TorchPart)
-    found: TorchPart = model.model_validate(content)
-    return found
+    part: TorchPart = model.model_validate(content)
+    return part
 
 
 def _blocks(part: TorchPart, request: SectionRequest) -> Iterator[Block]:
     if part.deciding is not None:
-        found = part.deciding
-        kernel = request.short_names.get(found.kernel, shorten(found.kernel, _LONG))
-        where = [f"in module {found.module}"] if found.module else []
-        where += [f"at {found.line}"] if found.line else []
-        where += [f"with shapes {shorten(_tensors(found.dims), _LONG)}"] if found.dims else []
+        deciding = part.deciding
+        kernel = request.short_names.get(deciding.kernel, shorten(deciding.kernel, _LONG))
+        where = [f"in module {deciding.module}"] if deciding.module else []
+        where += [f"at {deciding.line}"] if deciding.line else []
+        where += [f"with shapes {shorten(_tensors(deciding.dims), _LONG)}"] if deciding.dims else []
         yield Paragraph(
-            f"Most time on the critical path: {kernel} ({duration_ns(found.path_ns)}), launched by "
-            f"{found.operator or 'no operator that is recorded'}{' ' if where else ''}{', '.join(where)}."
+            f"Most time on the critical path: {kernel} ({duration_ns(deciding.path_ns)}), launched by "
+            f"{deciding.operator or 'no operator that is recorded'}{' ' if where else ''}{', '.join(where)}."
         )
     rows = tuple(
         (
@@ -128,7 +128,7 @@ def _modules(part: TorchPart) -> Iterator[Block]:
     if part.modules_reason is not None:
         yield Paragraph(f"Modules are unknown: {part.modules_reason}.")
         return
-    own = sorted(part.modules, key=lambda m: (-m.time_ns, m.name or ""))[:_FEW_ROWS]
+    modules = sorted(part.modules, key=lambda m: (-m.time_ns, m.name or ""))[:_FEW_ROWS]
     rows = tuple(
         (
             _shown(m.name, _OUTSIDE),
@@ -137,7 +137,7 @@ def _modules(part: TorchPart) -> Iterator[Block]:
             percent(m.path_share),
             percent(m.inside_share),
         )
-        for m in own
+        for m in modules
     )
     yield Table(
         ("module", "own time", "share", "path", "with inner"),
@@ -219,8 +219,8 @@ def _of_peak(shape: TorchShapePart) -> str:
 
 def _without(part: TorchPart) -> str:
     calls: dict[str, int] = {}
-    for one in part.unmodelled:
-        calls[one.operator] = calls.get(one.operator, 0) + one.calls
+    for call in part.unmodelled:
+        calls[call.operator] = calls.get(call.operator, 0) + call.calls
     shown = [f"{shorten(name, _NAME)} ({n})" for name, n in list(calls.items())[:_FEW_ROWS]]
     return ", ".join(shown) + (f" and {len(calls) - _FEW_ROWS} more" if len(calls) > _FEW_ROWS else "")
 

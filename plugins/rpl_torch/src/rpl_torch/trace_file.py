@@ -323,13 +323,13 @@ class _File:
     def _ranges(self, operators: Operators) -> tuple[HostRange, ...]:
         """``record_function``: each belongs to its thread, a step of the profiler to all of them."""
         rows = np.flatnonzero(operators.is_range).tolist()
-        found = []
+        ranges = []
         for row in rows:
             name = self.names[operators.name[row]]
             thread = NOT_RECORDED if name.startswith(_STEP) else int(operators.thread_id[row])
             begin, end = int(operators.begin_ns[row]), int(operators.end_ns[row])
-            found.append(HostRange(name, self.guid, self.pid, thread, begin, end))
-        return tuple(found)
+            ranges.append(HostRange(name, self.guid, self.pid, thread, begin, end))
+        return tuple(ranges)
 
     def _process(
         self, operators: Operators, frames: Frames, rank: int | None, world_size: int | None
@@ -356,19 +356,19 @@ class _File:
 
     def _collectives(self) -> tuple[CollectiveCall, ...]:
         """What kernels say of themselves, and what the operators that launched the others say of them."""
-        found = self.columns.collectives
-        told, announced = {call.correlation_id for call in found}, self.columns.announced
+        collectives = self.columns.collectives
+        told, announced = {call.correlation_id for call in collectives}, self.columns.announced
         if announced:
             kernels = np.flatnonzero(self.work["category"] == WORK.index("kernel"))
             rows = kernels[np.isin(self.work["external"][kernels], list(announced))]
-            found = found + [
+            collectives = collectives + [
                 attrs.evolve(announced[external], correlation_id=correlation)
                 for external, correlation in zip(
                     self.work["external"][rows].tolist(), self.work["correlation"][rows].tolist(), strict=True
                 )
                 if correlation not in told
             ]
-        return tuple(found)
+        return tuple(collectives)
 
     def _launches(self) -> tuple[Int64Column, Int64Column]:
         """The operator of each correlation id: the work says it, else its launching call."""
@@ -412,13 +412,13 @@ def _positive(value: int | None) -> int | None:
 
 def _sizes(grid: bytes, block: bytes, _: object) -> list[int]:
     """Workgroup and grid of three axes each, -1 where the text is something else."""
-    found: list[int] = []
+    sizes: list[int] = []
     for text in (block, grid):
         try:
-            found += msgspec.json.decode(text, type=tuple[int, int, int]) if text else (-1, -1, -1)
+            sizes += msgspec.json.decode(text, type=tuple[int, int, int]) if text else (-1, -1, -1)
         except msgspec.DecodeError:
-            found += (-1, -1, -1)
-    return [size if -1 <= size < 1 << 62 else -2 for size in found]
+            sizes += (-1, -1, -1)
+    return [size if -1 <= size < 1 << 62 else -2 for size in sizes]
 
 
 def _launches_of(process: TorchProcess) -> tuple[CollectiveLaunch, ...]:

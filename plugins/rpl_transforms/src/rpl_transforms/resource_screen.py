@@ -18,7 +18,7 @@ from rpl_codeobject.disassembly import IsaVerdict, compare_instructions, disasse
 from rpl_codeobject.kernel_code import CodeObject
 from rpl_codeobject.kernel_names import is_instance
 from rpl_codeobject.occupancy import LaunchAssumption, compiled_occupancy
-from rpl_codeobject.reading.read import code_objects_from
+from rpl_codeobject.reading import code_objects_from
 from rpl_core.errors import InterruptedRunError, RplError
 from rpl_core.model.device import Architecture
 from rpl_core.values import frozen

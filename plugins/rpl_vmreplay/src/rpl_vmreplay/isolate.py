@@ -19,9 +19,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rpl_core.cli.output import shown_while_running
 from rpl_core.errors import BadDataError, ExitCode, MissingError, NoVerdictError, RplError, UsageError
 from rpl_core.files import make_directory, read_regular, storage_error
-from rpl_core.process import ProcessRequest, ProcessResult, run_command
-from rpl_core.process.outcome import ApplicationExitError, describe_exit
-from rpl_core.process.runner import require_program
+from rpl_core.process import (
+    ApplicationExitError,
+    ProcessRequest,
+    ProcessResult,
+    describe_exit,
+    require_program,
+    run_command,
+)
 from rpl_core.text import counted, readable
 from rpl_core.values import frozen
 from rpl_vmreplay.capture.folder import doubts_of, open_capture

@@ -105,7 +105,7 @@ class CapturedLaunchCheck(EquivalenceCheck):
 
 def same_kernel(subjects: Subjects) -> bool:
     from rpl_codeobject.disassembly import disassemble
-    from rpl_codeobject.reading.read import read_code_objects
+    from rpl_codeobject.reading import read_code_objects
 
     (other,) = read_code_objects(subjects.b)
     record = subjects.a_code.kernel(subjects.kernel)
@@ -514,7 +514,7 @@ def compare_on_varied_inputs(
 def choose(capture: Capture, subjects: Subjects, limits: Limits) -> tuple[Chosen, bool]:
     """The inputs, and whether the kernel's waves work together."""
     from rpl_codeobject.disassembly import disassemble_all
-    from rpl_codeobject.reading.read import read_code_objects
+    from rpl_codeobject.reading import read_code_objects
     from rpl_vmreplay.capture.plain_memory import PlainMemory
     from rpl_vmreplay.inputs.arguments import constants_of, varied_arguments
     from rpl_vmreplay.inputs.choose import Chooser

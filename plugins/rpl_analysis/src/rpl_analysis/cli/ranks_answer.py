@@ -1,14 +1,14 @@
 """What ``rpl ranks`` answers once it has the summaries.
 
-Apart from ``ranks_command``, because workers read while this and all that it needs is imported.
+Apart from the command, because workers read while this and all that it needs is imported.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpl_analysis.contracts import plain_values
 from rpl_analysis.contracts.rank_job import RanksAnswer, RanksDocument
-from rpl_analysis.contracts.record import plain_values
 from rpl_analysis.ranks.answer import answer_of
 from rpl_analysis.ranks.gather import numbers_in
 from rpl_analysis.ranks.job import JobSummary
@@ -44,6 +44,6 @@ def answer_ranks(
         session.output.note(
             f"{place}: {counted(gathered.read, 'recording')} read, {gathered.kept} summed up before"
         )
-    for one in job.missing:
-        session.output.warning(f"{one.recording} is missing: {one.reason}")
+    for rank in job.missing:
+        session.output.warning(f"{rank.recording} is missing: {rank.reason}")
     session.output.raw(text if as_json else job_text(job))

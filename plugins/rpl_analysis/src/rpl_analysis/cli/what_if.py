@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rpl_analysis.contracts import plain_values
 from rpl_analysis.contracts.dag import FasterKernelPart, WhatIf, WhatIfAnswerPart
-from rpl_analysis.contracts.record import plain_values
 from rpl_analysis.options import COPIES, NAMES
 from rpl_analysis.range_option import RANGE
 from rpl_analysis.text import (
@@ -190,7 +190,7 @@ def _show(output: Output, document: WhatIf, names: Mapping[str, str]) -> None:
     asked = document.alone or (document.together,)
     short = shorten_apart(names.values(), _NAME_WIDTH)
     recorded = document.recorded_ns
-    rows = [_row(short[names[one.changes[0].name]], _factor(one), one, recorded) for one in asked]
+    rows = [_row(short[names[answer.changes[0].name]], _factor(answer), answer, recorded) for answer in asked]
     if document.alone:
         rows.append(_row("all of these at once", "", document.together, recorded))
     columns = ("what if", "faster by", "application", "gain", "speed-up")
@@ -198,7 +198,7 @@ def _show(output: Output, document: WhatIf, names: Mapping[str, str]) -> None:
     output.line()
     output.line("Modelled: durations do not depend on what runs beside them; launches, host time,")
     output.line("waits and the order in which the host submits stay as recorded.")
-    if any(one.application_gain_at_most_ns is not None for one in (*asked, document.together)):
+    if any(answer.application_gain_at_most_ns is not None for answer in (*asked, document.together)):
         output.line("Ranges: which stream waited for which is not (all) recorded.")
     if document.at_most:
         output.line("Gains are at most these: no API calls recorded, the host may have needed the gaps.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from attrs import field
 
-from rpl_analysis.contracts.record import Limited, document_of, record
+from rpl_analysis.contracts import Limited, document_of, record
 from rpl_analysis.interfaces import Comparison
 from rpl_core.model.metric import Exactness
 

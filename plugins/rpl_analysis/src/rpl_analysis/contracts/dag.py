@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from attrs import field
 
-from rpl_analysis.contracts.record import (
+from rpl_analysis.contracts import (
     OR_EMPTY,
     OR_NULL,
     OR_ZERO,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from attrs import field
 
-from rpl_analysis.contracts.record import OR_EMPTY, OR_ZERO, Limited, document_of, record
+from rpl_analysis.contracts import OR_EMPTY, OR_ZERO, Limited, document_of, record
 from rpl_analysis.contracts.roofline import RooflinePart
 from rpl_core.model.metric import Exactness
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import field
 
+from rpl_analysis.contracts import INSIDE, SchemaVersion, document_of, record
 from rpl_analysis.contracts.profile import ImbalancedKernelPart
-from rpl_analysis.contracts.record import INSIDE, SchemaVersion, document_of, record
 
 
 @record

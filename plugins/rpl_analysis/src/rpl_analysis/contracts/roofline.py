@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import field
 
-from rpl_analysis.contracts.record import INSIDE, OR_NULL, document_of, record
+from rpl_analysis.contracts import INSIDE, OR_NULL, document_of, record
 from rpl_core.model.device import CeilingOrigin, Pipe
 from rpl_core.model.metric import Exactness, Metric
 

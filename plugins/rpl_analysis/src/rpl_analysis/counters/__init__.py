@@ -49,7 +49,10 @@ class CountersAnalyzer(Analyzer):
             problems.update(diagnostics)
         return AnalysisOutcome(
             {KERNEL_COUNTERS: joined.kernels, KERNEL_QUANTITIES: quantities},
-            (*joined.diagnostics, *(attrs.evolve(one, count=kernels) for one, kernels in problems.items())),
+            (
+                *joined.diagnostics,
+                *(attrs.evolve(problem, count=kernels) for problem, kernels in problems.items()),
+            ),
         )
 
 

@@ -107,10 +107,10 @@ def evaluate_formula(
 def _contradictions(formula: Formula, scalars: Mapping[str, float], sums: CounterSums) -> Mapping[str, int]:
     """Negative terms in single launches: in the sum over all launches others may hide them."""
     columns = {name: np.asarray(value) for name, value in scalars.items()} | dict(sums.columns)
-    found = dict(parse_expression(formula.expression).negative_in(columns))
+    negative = dict(parse_expression(formula.expression).negative_in(columns))
     if formula.upper_expression is not None:
-        found |= parse_expression(formula.upper_expression).negative_in(columns)
-    return found
+        negative |= parse_expression(formula.upper_expression).negative_in(columns)
+    return negative
 
 
 def _inconsistent(formula: Formula, kernel: KernelCounters) -> Mapping[str, int]:
@@ -210,15 +210,15 @@ class Expression:
 
     def negative_in(self, columns: Mapping[str, NDArray[np.float64]]) -> Mapping[str, int]:
         """Each term of ``max0`` that is negative in some rows of ``columns``, and in how many."""
-        found: dict[str, int] = {}
+        negative: dict[str, int] = {}
         if _CLAMP not in self.text:
-            return found
+            return negative
         for node in ast.walk(self._tree):
             if isinstance(node, ast.Call):
                 rows = int(np.count_nonzero(_column_of(node.args[0], columns) < 0))
                 if rows:
-                    found[ast.unparse(node.args[0])] = rows
-        return found
+                    negative[ast.unparse(node.args[0])] = rows
+        return negative
 
 
 @lru_cache(maxsize=4096)

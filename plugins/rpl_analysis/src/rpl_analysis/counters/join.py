@@ -62,12 +62,12 @@ def read_columns(trace: Trace) -> PassColumns:
         rows = order[bounds[number] : bounds[number + 1]]
         if not rows.size:
             continue
-        kept = _first_readings(counters, rows)
-        repeated += rows.size - kept.size
-        values = counters.value[kept]
+        first = _first_readings(counters, rows)
+        repeated += rows.size - first.size
+        values = counters.value[first]
         bad = ~np.isfinite(values) | (values < 0)
         invalid += int(bad.sum())
-        column, short = _sum_instances(counters.dispatch[kept], values, bad, trace.dispatches.agent)
+        column, short = _sum_instances(counters.dispatch[first], values, bad, trace.dispatches.agent)
         incomplete += short
         columns[name] = column
     return PassColumns(columns, invalid, repeated, incomplete)
@@ -84,8 +84,8 @@ def _first_readings(counters: CounterValues, rows: NDArray[np.int64]) -> NDArray
         rows, dispatch, instance = rows[keep], dispatch[keep], instance[keep]
     width = int(instance.max()) + 2
     _, first = np.unique(dispatch * width + instance + 1, return_index=True)
-    kept: NDArray[np.int64] = rows[np.sort(first)]
-    return kept
+    readings: NDArray[np.int64] = rows[np.sort(first)]
+    return readings
 
 
 def _sum_instances(
@@ -188,8 +188,8 @@ def number_dispatches(passes: Sequence[Trace]) -> JointRows:
     """Give every dispatch of every pass its joint row; rows are in the order of (name, process, GPU, n)."""
     counted = [_count_occurrences(trace) for trace in passes]
     most: dict[_Launcher, int] = {}
-    for one in counted:
-        for launcher, count in zip(one.launchers, one.counts.tolist(), strict=True):
+    for occurrences in counted:
+        for launcher, count in zip(occurrences.launchers, occurrences.counts.tolist(), strict=True):
             most[launcher] = max(count, most.get(launcher, 0))
     first: dict[_Launcher, int] = {}
     spans: dict[str, tuple[int, int]] = {}
@@ -199,13 +199,13 @@ def number_dispatches(passes: Sequence[Trace]) -> JointRows:
         begin = spans.get(launcher[0], (end, end))[0]
         end += most[launcher]
         spans[launcher[0]] = (begin, end)
-    return JointRows(tuple(_joint_rows(one, first) for one in counted), spans, end)
+    return JointRows(tuple(_joint_rows(occurrences, first) for occurrences in counted), spans, end)
 
 
-def _joint_rows(one: _PassOccurrences, first: dict[_Launcher, int]) -> NDArray[np.int64]:
-    offsets = np.array([first[launcher] for launcher in one.launchers] + [0], dtype=np.int64)
-    known = one.launcher_of >= 0
-    return np.where(known, offsets[one.launcher_of] + one.occurrence, -1)
+def _joint_rows(occurrences: _PassOccurrences, first: dict[_Launcher, int]) -> NDArray[np.int64]:
+    offsets = np.array([first[launcher] for launcher in occurrences.launchers] + [0], dtype=np.int64)
+    known = occurrences.launcher_of >= 0
+    return np.where(known, offsets[occurrences.launcher_of] + occurrences.occurrence, -1)
 
 
 def _count_occurrences(trace: Trace) -> _PassOccurrences:
@@ -336,20 +336,20 @@ def _contradicting_geometry(
     """Dispatches launched with another geometry than in the first pass; fills ``geometry`` and ``seen``."""
     shapes = np.concatenate([trace.shapes.workgroup, trace.shapes.grid], axis=1)
     unknown = np.full((1, 6), -1, dtype=np.int64)
-    own = np.concatenate([shapes, unknown])[trace.dispatches.shape]
+    recorded = np.concatenate([shapes, unknown])[trace.dispatches.shape]
     known = rows >= 0
     differs = np.zeros(rows.size, dtype=np.bool_)
-    differs[known] = seen[rows[known]] & (geometry[rows[known]] != own[known]).any(axis=1)
+    differs[known] = seen[rows[known]] & (geometry[rows[known]] != recorded[known]).any(axis=1)
     fresh = known.copy()
     fresh[known] = ~seen[rows[known]]
-    geometry[rows[fresh]] = own[fresh]
+    geometry[rows[fresh]] = recorded[fresh]
     seen[rows[fresh]] = True
     report.geometry += int(differs.sum())
     return differs
 
 
 def _counter_names(passes: Sequence[_JoinedPass], pass_local: tuple[str, ...]) -> list[str]:
-    names = {name for one in passes for name in one.columns}
+    names = {name for joined in passes for name in joined.columns}
     return sorted(name for name in names if not name.startswith(pass_local))
 
 
@@ -364,24 +364,24 @@ def _preferred(
     group = next((set(g) for g in same_pass if base in {c.removesuffix("_sum") for c in g}), {name})
     bases = {counter.removesuffix("_sum") for counter in group}
 
-    def preference(one: _JoinedPass) -> tuple[int, int]:
-        members = len(bases & {counter.removesuffix("_sum") for counter in one.columns})
-        return -members, -len(one.columns)
+    def preference(joined: _JoinedPass) -> tuple[int, int]:
+        members = len(bases & {counter.removesuffix("_sum") for counter in joined.columns})
+        return -members, -len(joined.columns)
 
-    return sorted((one for one in passes if name in one.columns), key=preference)
+    return sorted((joined for joined in passes if name in joined.columns), key=preference)
 
 
 def _merge_column(
     name: str, passes: Sequence[_JoinedPass], count: int, report: JoinReport
 ) -> NDArray[np.float64]:
     merged = np.full(count, np.nan)
-    for one in passes:
-        current, other = merged[one.rows], one.columns[name]
+    for joined in passes:
+        current, other = merged[joined.rows], joined.columns[name]
         scale = np.maximum(np.abs(current), np.abs(other))
         with np.errstate(invalid="ignore"):
             difference = np.abs(current - other) / np.where(scale > 0, scale, 1.0)
         report.add_differences(name, difference[difference > AGREEMENT_TOLERANCE])
-        merged[one.rows] = np.where(np.isnan(current), other, current)
+        merged[joined.rows] = np.where(np.isnan(current), other, current)
     return merged
 
 
@@ -407,7 +407,7 @@ def _turns_joined(kernel: KernelCounters) -> KernelCounters:
     if len(whole) < 2:
         return kernel
     launches = [np.flatnonzero(of_launch.reshape(-1) == number) for number in whole]
-    shortest = min(len(own) for own in launches)
+    shortest = min(len(turn) for turn in launches)
     # A counter that stands in several groups is taken from the first of them, never added up.
     group = {
         name: next(place for place, number in enumerate(whole) if patterns[number][row])
@@ -423,8 +423,10 @@ def _turns_joined(kernel: KernelCounters) -> KernelCounters:
 def _split_by_kernel(columns: dict[str, NDArray[np.float64]], joint: JointRows) -> dict[str, KernelCounters]:
     kernels = {}
     for name, (begin, end) in sorted(joint.spans.items()):
-        own = {c: column[begin:end] for c, column in columns.items() if not np.isnan(column[begin:end]).all()}
-        kernels[name] = KernelCounters(name, end - begin, own)
+        of_kernel = {
+            c: column[begin:end] for c, column in columns.items() if not np.isnan(column[begin:end]).all()
+        }
+        kernels[name] = KernelCounters(name, end - begin, of_kernel)
     return kernels
 
 

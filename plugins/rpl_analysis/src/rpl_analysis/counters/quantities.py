@@ -385,14 +385,14 @@ class _Solver:
 
     def _note_clamping(self, quantity: Quantity, outcome: FormulaOutcome) -> None:
         for term, launches in outcome.clamped.items():
-            found = f": {term} is negative in {launches} of {outcome.launches} launches, "
-            same = [each for each in self.diagnostics if found in each.fact]
+            clamping = f": {term} is negative in {launches} of {outcome.launches} launches, "
+            same = [each for each in self.diagnostics if clamping in each.fact]
             others = "".join(f"{each.fact.partition(':')[0]}, " for each in same)
             self.diagnostics[:] = [each for each in self.diagnostics if each not in same]
             self.diagnostics.append(
                 Diagnostic(
                     "counters.negative_remainder",
-                    f"{others}{quantity.name}{found}which can't be: what rests on it is an estimate",
+                    f"{others}{quantity.name}{clamping}which can't be: what rests on it is an estimate",
                     cause="the counters were read in different passes, or carry noise",
                     remedy="read them in one pass",
                 )

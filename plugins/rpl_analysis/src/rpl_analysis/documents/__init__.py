@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rpl_analysis.contracts import plain_values
 from rpl_analysis.contracts.analysis import (
     ConditionEvidence,
     KernelAnalysis,
@@ -31,7 +32,6 @@ from rpl_analysis.contracts.profile import (
     ResourcesPart,
     StabilityPart,
 )
-from rpl_analysis.contracts.record import plain_values
 from rpl_analysis.contracts.roofline import FlopModelsPart, KernelRooflineDoc, RooflinePart
 from rpl_analysis.facts import (
     APPLICATION_TIME,
@@ -129,8 +129,10 @@ class ProfileKind(_Kind):
         self, draft: Mapping[str, Any], field: str, block: Any, kernels: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         if kernels:
-            own = [{**k, field: kernels[k["name"]]} if k["name"] in kernels else k for k in draft["kernels"]]
-            draft = {**draft, "kernels": tuple(own)}
+            filled = [
+                {**k, field: kernels[k["name"]]} if k["name"] in kernels else k for k in draft["kernels"]
+            ]
+            draft = {**draft, "kernels": tuple(filled)}
         return draft if block is None else super().with_section(draft, field, block, {})
 
     def places_of(self, schema: dict[str, Any], field: str) -> Sequence[dict[str, Any]]:

@@ -139,7 +139,7 @@ def untyped_flops(models: FlopModelMetrics, types: Sequence[TypeWorkPart]) -> fl
     """FLOPs of the per_op model that no declared data type accounts for, so that they have no ceiling."""
     if models.selected != "per_op" or not models.per_op.value:
         return 0.0
-    typed = sum(one.operations.value or 0.0 for one in types if one.floating)
+    typed = sum(work.operations.value or 0.0 for work in types if work.floating)
     rest = models.per_op.value - typed
     return rest if rest > _ROUNDING * models.per_op.value else 0.0
 
@@ -153,19 +153,19 @@ def dominant_type(
     """
     if models.selected == "valu_width":
         return ("F32", Pipe.VALU) if models.valu_width.value else None
-    active = [one for one in types if one.operations.value]
+    active = [work for work in types if work.operations.value]
     ceilings = {
-        (one.data_type, one.pipe): device.compute_ceiling(one.data_type, one.pipe, CeilingOrigin.SPEC)
-        for one in active
+        (work.data_type, work.pipe): device.compute_ceiling(work.data_type, work.pipe, CeilingOrigin.SPEC)
+        for work in active
     }
     if not active:
         return None
     complete = all(ceiling is not None for ceiling in ceilings.values())
 
-    def cost(one: TypeWorkPart) -> float:
-        ceiling = ceilings[one.data_type, one.pipe]
+    def cost(work: TypeWorkPart) -> float:
+        ceiling = ceilings[work.data_type, work.pipe]
         scale = ceiling.peak_gflops if complete and ceiling is not None else 1.0
-        return (one.operations.value or 0.0) / scale
+        return (work.operations.value or 0.0) / scale
 
     heaviest = max(active, key=cost)
     return heaviest.data_type, heaviest.pipe
@@ -239,16 +239,16 @@ def _compute_share(rates: Rates, device: DeviceModel, origin: CeilingOrigin) -> 
     if rates.gflops.value is None:
         return Metric.unknown("fraction", rates.gflops.reason or "not recorded", rates.gflops.missing)
     shares: dict[Pipe, list[Metric]] = {}
-    for one in rates.types:
-        ceiling = _ceiling(device, (one.data_type, one.pipe), origin)
-        if one.gops.value is None:
+    for work in rates.types:
+        ceiling = _ceiling(device, (work.data_type, work.pipe), origin)
+        if work.gops.value is None:
             continue
-        if ceiling is None and one.gops.value > 0:
-            return _no_ceiling(one.data_type, origin, device)
+        if ceiling is None and work.gops.value > 0:
+            return _no_ceiling(work.data_type, origin, device)
         per_peak = 1 / ceiling.peak_gflops if ceiling is not None else 0.0
         # Packed instructions run on the vector unit: their share of it adds to that of the others.
-        unit = Pipe.VALU if one.pipe is Pipe.VALU_PACKED else one.pipe
-        shares.setdefault(unit, []).append(scaled(one.gops, per_peak, "fraction", ""))
+        unit = Pipe.VALU if work.pipe is Pipe.VALU_PACKED else work.pipe
+        shares.setdefault(unit, []).append(scaled(work.gops, per_peak, "fraction", ""))
     share = largest([_sum(parts) for parts in shares.values()], "fraction", _SHARE_FORMULA)
     known_in_part = is_open_above(rates.gflops) or untyped_flops(rates.models, rates.types)
     if not known_in_part or share.value is None:
@@ -287,7 +287,7 @@ def bound_of(intensity: Metric, roofs: Sequence[RoofPart], bytes_moved: Metric) 
         return None, intensity.reason or "the intensity is unknown"
     if intensity.value == 0 and intensity.exactness is Exactness.EXACT:
         return Bound.MEMORY, "no arithmetic was counted"
-    roof = next((one for one in roofs if one.ridge is not None), None)
+    roof = next((sloped for sloped in roofs if sloped.ridge is not None), None)
     if roof is None or roof.ridge is None:
         return None, "no ridge is known: a ceiling is missing"
     side = _side(intensity, roof.ridge)
@@ -321,12 +321,12 @@ def exceeded_ceilings(rates: Rates, levels: Sequence[LevelPart], device: DeviceM
         rate = level.achieved_gbps.value
         if level.level != "hbm" and rate is not None and level.spec_gbps and rate > level.spec_gbps:
             exceeded.append(level.level)
-    for one in rates.types:
-        pipes = (Pipe.VALU, Pipe.VALU_PACKED) if one.pipe is Pipe.VALU else (one.pipe,)
-        ceilings = [device.compute_ceiling(one.data_type, pipe, CeilingOrigin.SPEC) for pipe in pipes]
+    for work in rates.types:
+        pipes = (Pipe.VALU, Pipe.VALU_PACKED) if work.pipe is Pipe.VALU else (work.pipe,)
+        ceilings = [device.compute_ceiling(work.data_type, pipe, CeilingOrigin.SPEC) for pipe in pipes]
         peaks = [ceiling.peak_gflops for ceiling in ceilings if ceiling is not None]
-        if peaks and one.gops.value is not None and one.gops.value > max(peaks):
-            exceeded.append(f"{one.data_type} {one.pipe.value}")
+        if peaks and work.gops.value is not None and work.gops.value > max(peaks):
+            exceeded.append(f"{work.data_type} {work.pipe.value}")
     return tuple(exceeded)
 
 
@@ -501,10 +501,10 @@ def _active_lane_share(
     if lanes is None or lanes.value is None or lanes.value >= 1 or rates.models.selected != "per_op":
         return None
     types = tuple(
-        attrs.evolve(one, gops=scaled(one.gops, lanes.value, "GOP/s", "rate x active_lane_fraction"))
-        if one.pipe is not Pipe.MFMA
-        else one
-        for one in rates.types
+        attrs.evolve(work, gops=scaled(work.gops, lanes.value, "GOP/s", "rate x active_lane_fraction"))
+        if work.pipe is not Pipe.MFMA
+        else work
+        for work in rates.types
     )
     origin = next((roof.origin for roof in roofs if roof.peak_gbps is not None), roofs[-1].origin)
     assert origin is not None  # only documents of other versions lack it
@@ -525,7 +525,7 @@ def _arithmetic(flops: Metric, types: Sequence[TypeWorkPart], model: str | None)
     total = flops
     if model == "valu_width" or flops.value is None:
         return total
-    for integer in (one.operations for one in types if not one.floating):
+    for integer in (work.operations for work in types if not work.floating):
         total = _with_integers(total, integer)
     return total
 

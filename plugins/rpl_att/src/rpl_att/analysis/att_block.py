@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rpl_att.analysis.totals import (
+from rpl_att.analysis import (
     Totals,
     checks,
     instruction_mix,
@@ -43,7 +43,7 @@ from rpl_att.contract import (
 )
 from rpl_att.decoded_trace import Level, ThreadTrace
 from rpl_att.instruction_class import InstructionClass
-from rpl_att.reading.folder import INLINE, CodeTable
+from rpl_att.reading import INLINE, CodeTable
 from rpl_att.reduction import FlowTotals, ReducedWaves
 from rpl_core.text import counted
 from rpl_core.values import frozen
@@ -391,7 +391,7 @@ def loops(
     """Loops in order of their first row, outer before inner. ``edges``: taken branches, by row."""
     back = _jumped(edges, code) if edges is not None else _static(code, totals)
     ranges = sorted(_by_header(back), key=lambda r: (r.first, -r.last))
-    return tuple(_loop(one, ranges, code, totals) for one in ranges)
+    return tuple(_loop(loop_range, ranges, code, totals) for loop_range in ranges)
 
 
 def _jumped(edges: Mapping[tuple[int, int], int], code: CodeTable) -> dict[tuple[int, int], int | None]:
@@ -436,21 +436,21 @@ def _by_header(back: Mapping[tuple[int, int], int | None]) -> list[_Range]:
     return [_Range(first, end, counts[first] if known else None) for first, end in last.items()]
 
 
-def _loop(one: _Range, ranges: list[_Range], code: CodeTable, totals: Totals) -> AttLoop:
-    rows = slice(one.first, one.last + 1)
-    header_hits = int(totals.hit[one.first])
+def _loop(loop: _Range, ranges: list[_Range], code: CodeTable, totals: Totals) -> AttLoop:
+    rows = slice(loop.first, loop.last + 1)
+    header_hits = int(totals.hit[loop.first])
     latency = int(totals.latency[rows].sum())
     idle = None if totals.idle is None else int(totals.idle[rows].sum())
     kinds: Counter[str] = Counter()
-    for row in range(one.first, one.last + 1):
+    for row in range(loop.first, loop.last + 1):
         kinds[totals.kinds[row].value] += int(totals.hit[row])
-    sources = [code.source[row] for row in range(one.first, one.last + 1) if code.source[row]]
+    sources = [code.source[row] for row in range(loop.first, loop.last + 1) if code.source[row]]
     return AttLoop(
-        first_line=int(code.line[one.first]),
-        last_line=int(code.line[one.last]),
+        first_line=int(code.line[loop.first]),
+        last_line=int(code.line[loop.last]),
         source=sources[0] if sources else None,
-        depth=sum(other.first <= one.first and one.last <= other.last for other in ranges),
-        entries=None if one.iterations is None else header_hits - one.iterations,
+        depth=sum(other.first <= loop.first and loop.last <= other.last for other in ranges),
+        entries=None if loop.iterations is None else header_hits - loop.iterations,
         iterations=header_hits,
         latency=latency,
         stall=None if totals.stall is None else int(np.sum(totals.stall[rows])),

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rpl_att.analysis.totals import Totals
+from rpl_att.analysis import Totals
 from rpl_att.contract import AttIpc, AttOccupancy, AttTimeline
 from rpl_att.instruction_class import InstructionClass
-from rpl_att.reading.folder import CodeTable
+from rpl_att.reading import CodeTable
 from rpl_att.reading.wave_files import EngineEvents, OccupancyEvents, StateSteps
 from rpl_att.reduction import ReducedWaves
 from rpl_core.contracts.common import MetricDoc

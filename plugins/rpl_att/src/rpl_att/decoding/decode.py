@@ -16,9 +16,9 @@ import attrs
 import ijson
 
 from rpl_att.decoded_trace import Level, ThreadTrace, TracedKernel, find_kernel, read_decoded_trace
-from rpl_att.decoding.library import ANSWER, Answer, CodeSource, Job, Load, require_any
+from rpl_att.decoding import ANSWER, Answer, CodeSource, Job, Load, require_any
 from rpl_att.options import find_decoder, library_in
-from rpl_att.reading.folder import (
+from rpl_att.reading import (
     TraceFolder,
     files_in,
     process_prefix,

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rpl_att.decoding.library import (
+from rpl_att.decoding import (
     ANSWER,
     FREQUENCY,
     INFO,
@@ -36,7 +36,7 @@ from rpl_att.decoding.library import (
     Record,
     copied,
 )
-from rpl_att.reading.folder import MAX_TABLE_BYTES, mapping, open_bounded, parse_json, rows, text, whole
+from rpl_att.reading import MAX_TABLE_BYTES, mapping, open_bounded, parse_json, rows, text, whole
 from rpl_att.reading.wave_files import Rows
 from rpl_att.reduction import LineTotals, idle_before
 from rpl_core.errors import BadDataError, RplError

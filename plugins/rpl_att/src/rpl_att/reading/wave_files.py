@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from rpl_att.reading.folder import TraceFolder, mapping, open_bounded, parse_json, rows, text, whole
+from rpl_att.reading import TraceFolder, mapping, open_bounded, parse_json, rows, text, whole
 from rpl_core.errors import BadDataError
 from rpl_core.files import refuse_repeats
 from rpl_core.model.metric import ORIGIN_MARK, Origin
@@ -130,23 +130,23 @@ def split_arrays(stream: IO[bytes], rows: Sequence[str], nested: Sequence[str] =
     pattern = re.compile(rb'"(' + b"|".join(key.encode("ascii") for key in keys) + rb')"\s*:\s*(?=\[\s*\[)')
     stream.seek(0)
     window = _Window(stream)
-    kept = bytearray()
+    skeleton = bytearray()
     arrays: dict[str, Span] = {}
     while True:
         match = pattern.search(window.data)
         if match is None:
-            kept += window.pass_on(_OVERLAP)
+            skeleton += window.pass_on(_OVERLAP)
         else:
             key = match[1].decode("ascii")
-            kept += window.take(match.end()) + b"null"
+            skeleton += window.take(match.end()) + b"null"
             span = Span(window.offset, window.skip_array() if key in nested else window.skip_rows())
             if key in arrays:
                 raise SkeletonError(f"{key} occurs twice")
             arrays[key] = span
-        if len(kept) > MAX_SKELETON_BYTES:
+        if len(skeleton) > MAX_SKELETON_BYTES:
             raise SkeletonError(f"more than {MAX_SKELETON_BYTES >> 20} MiB beside its arrays")
         if window.done:
-            return Skeleton(bytes(kept + window.data), arrays)
+            return Skeleton(bytes(skeleton + window.data), arrays)
 
 
 class _Window:

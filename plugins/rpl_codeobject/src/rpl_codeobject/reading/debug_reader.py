@@ -62,8 +62,8 @@ def read_tables(stream: Any) -> dict[str, Any]:
         if number >= _MAX_ENTRIES:
             break
         top = unit.get_top_DIE()
-        folder = _text(top, "DW_AT_comp_dir")
-        units[_joined(folder, _text(top, "DW_AT_name"))] = None
+        folder = _string_attribute(top, "DW_AT_comp_dir")
+        units[_joined(folder, _string_attribute(top, "DW_AT_name"))] = None
         program = dwarf.line_program_for_CU(unit) if wanted else None
         if program is not None:
             kernels.update(_first_rows(program, folder, wanted))
@@ -82,7 +82,7 @@ def read_lines(stream: Any) -> dict[str, Any]:
         for _, unit in zip(range(_MAX_ENTRIES), dwarf.iter_CUs(), strict=False):
             program = dwarf.line_program_for_CU(unit)
             if program is not None:
-                folder = _text(unit.get_top_DIE(), "DW_AT_comp_dir")
+                folder = _string_attribute(unit.get_top_DIE(), "DW_AT_comp_dir")
                 rows.extend(itertools.islice(_ranges(program, folder), _MAX_ROWS - len(rows)))
     return {"lines": rows}
 
@@ -107,8 +107,8 @@ def _kernel_entries(elf: Any) -> dict[int, str]:
         return {}
     addresses = {symbol.name: symbol["st_value"] for symbol in table.iter_symbols()}
     symbols = [name for name in addresses if name.endswith(_DESCRIPTOR_SUFFIX)][:_MAX_ENTRIES]
-    found = {addresses.get(name.removesuffix(_DESCRIPTOR_SUFFIX)): name for name in symbols}
-    return {address: name for address, name in found.items() if address is not None}
+    symbol_at = {addresses.get(name.removesuffix(_DESCRIPTOR_SUFFIX)): name for name in symbols}
+    return {address: name for address, name in symbol_at.items() if address is not None}
 
 
 def _declarations(
@@ -117,7 +117,9 @@ def _declarations(
     for entry in unit.iter_DIEs():
         if entry.tag != "DW_TAG_subprogram":
             continue
-        symbol = (_text(entry, "DW_AT_linkage_name") or _text(entry, "DW_AT_name")) + _DESCRIPTOR_SUFFIX
+        symbol = (
+            _string_attribute(entry, "DW_AT_linkage_name") or _string_attribute(entry, "DW_AT_name")
+        ) + _DESCRIPTOR_SUFFIX
         file, line = (entry.attributes.get(f"DW_AT_decl_{what}") for what in ("file", "line"))
         if symbol in wanted and file is not None and line is not None:
             path = _file(program, file.value, folder)
@@ -149,7 +151,7 @@ def _file(program: Any, number: int, folder: str) -> str | None:
     return _joined(folder, inner, _decoded(entry.name))
 
 
-def _text(entry: Any, attribute: str) -> str:
+def _string_attribute(entry: Any, attribute: str) -> str:
     value = entry.attributes.get(attribute)
     return "" if value is None or not isinstance(value.value, bytes) else _decoded(value.value)
 

@@ -389,18 +389,18 @@ def exported_symbols(code_object: CodeObject) -> dict[str, Exported]:
 
 
 def _exported(elf: Any) -> dict[str, Exported]:
-    found, left = {}, _SYMBOL_PASSES * elf.stream_len
+    exported, left = {}, _SYMBOL_PASSES * elf.stream_len
     sections = Sections(elf)
     for table in elf.iter_sections():
         if not isinstance(table, SymbolTableSection) or table["sh_type"] != "SHT_DYNSYM":
             continue
         for symbol in table.iter_symbols():
             if isinstance(symbol["st_shndx"], int) and not symbol.name.startswith(_UNIT_ID):
-                found[symbol.name] = one = _symbol(sections, symbol)
-                left -= len(one.content or b"")
+                exported[symbol.name] = entry = _symbol(sections, symbol)
+                left -= len(entry.content or b"")
             if left < 0:
                 raise BadDataError("variables that overlap again and again")
-    return found
+    return exported
 
 
 def _symbol(sections: Sections, symbol: Any) -> Exported:

@@ -20,7 +20,7 @@ from rpl_core.values import frozen
 
 if TYPE_CHECKING:
     from rpl_compare.ci import Result
-    from rpl_compare.comparison.compare import CompareRequest, Comparison
+    from rpl_compare.comparison import CompareRequest, Comparison
     from rpl_compare.comparison.judging import Outcome
     from rpl_compare.contract import ItemPart, OneSidedKernel
     from rpl_core.cli.session import Session
@@ -188,7 +188,7 @@ def compare(context: click.Context, /, base: Path | None, new: Path | None, **fl
 
 def _recordings(session: Session, base: Path | None, new: Path | None, settings: CompareSettings) -> int:
     """Two recordings, or one directory of an interleaved comparison."""
-    from rpl_compare.comparison.compare import compare_recordings
+    from rpl_compare.comparison import compare_recordings
     from rpl_measure.manifest import is_comparison_directory
     from rpl_measure.side import load_side, range_of_sides
 
@@ -207,7 +207,7 @@ def _recordings(session: Session, base: Path | None, new: Path | None, settings:
                 f"{base} is no interleaved comparison, so a second recording is needed",
                 next_step="`rpl compare BASE NEW`",
             )
-        from rpl_compare.comparison.compare import compare_stored_pairs
+        from rpl_compare.comparison import compare_stored_pairs
 
         _refuse({"--range": settings.range}, because="an interleaved comparison judges whole runs")
         of_pairs = partial(_recordings_of_pairs, session, base)
@@ -230,11 +230,11 @@ def _recordings_of_pairs(session: Session, directory: Path) -> list[Recording]:
 
 def _interleaved(session: Session, base: Path | None, settings: CompareSettings) -> int:
     """Measure two commands in turns and compare the pairs."""
-    from rpl_compare.comparison.compare import measure_and_compare
+    from rpl_compare.comparison import measure_and_compare
     from rpl_core.cli.profile import log_sink
-    from rpl_core.process.runner import application_command
+    from rpl_core.process import application_command
     from rpl_core.profiling import choose_collector
-    from rpl_core.run_directory.manifest import default_path
+    from rpl_core.run_directory import default_path
     from rpl_measure.interleaved import MeasureRequest
 
     _refuse({"--range": settings.range}, because="an interleaved comparison judges whole runs")
@@ -374,7 +374,7 @@ def _write(settings: CompareSettings, name: str, text: str) -> None:
 
 def _request(settings: CompareSettings) -> CompareRequest:
     from rpl_analysis.range_option import RANGE
-    from rpl_compare.comparison.compare import CompareRequest
+    from rpl_compare.comparison import CompareRequest
     from rpl_compare.comparison.judging import CompareRule
     from rpl_measure.samples import Statistic
     from rpl_measure.side import SYNTHETIC_VARIABLE

@@ -40,7 +40,7 @@ from rpl_measure.side import Side, check_comparable, load_side, make_side, range
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rpl_compare.comparison.compare import CompareRequest, Comparison
+    from rpl_compare.comparison import CompareRequest, Comparison
     from rpl_compare.comparison.judging import Judged
     from rpl_core.ingest.claims import Readers
     from rpl_measure.series import Drift
@@ -308,9 +308,9 @@ def _outcome(items: Sequence[HistoryItem], blocking: tuple[str, ...]) -> tuple[O
         (Verdict.REGRESSED, Outcome.REGRESSION),
         (Verdict.INCONCLUSIVE, Outcome.INCONCLUSIVE),
     ):
-        found = [item for item in items if item.verdict == verdict.value]
-        if found:
-            return outcome, tuple(f"{item.name}: {item.reason}" for item in found)
+        deciding = [item for item in items if item.verdict == verdict.value]
+        if deciding:
+            return outcome, tuple(f"{item.name}: {item.reason}" for item in deciding)
     return Outcome.PASS, (f"no standing step beyond the limit in {counted(len(items), 'item')}",)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from rpl_compare.comparison.compare import Comparison
+    from rpl_compare.comparison import Comparison
     from rpl_compare.contract import (
         CompareDocument,
         HistoryDocument,
@@ -105,8 +105,8 @@ def _narrow_table(rows: Sequence[Sequence[str]], width: int) -> str:
     droppable = [title for title in ("detectable", "noise", "interval", "BASE", "NEW") if title in columns]
     text, lost = fit_table(columns, rows, width, right=_FIGURES, droppable=droppable)
     if lost:
-        kept = [columns.index(title) for title in ("", *lost)]
-        further = [[row[i] for i in kept] for row in rows]
+        moved = [columns.index(title) for title in ("", *lost)]
+        further = [[row[i] for i in moved] for row in rows]
         text += "\n\n" + fit_table(["", *lost], further, width, right=lost)[0]
     folded = ", ".join(_COLUMNS[i] for i in empty)
     return f"{text}\n(no {folded}: unknown for every row)" if folded else text
@@ -317,7 +317,7 @@ def _facts(comparison: Comparison, part: SidePart, recording: Recording) -> tupl
     runs = f"{part.runs}" + (
         f", {counted(part.processes, 'process', 'processes')} each" if part.processes > 1 else ""
     )
-    found = (
+    facts = (
         shlex.join(part.command) or "not recorded",
         part.device or "not recorded",
         ", ".join(hosts) or "not recorded",
@@ -326,7 +326,7 @@ def _facts(comparison: Comparison, part: SidePart, recording: Recording) -> tupl
         part.origin if part.origin == "measured" else f"{part.origin}: not a measurement of hardware",
         f"{', '.join(files[:3])}{more}" if files else "-",
     )
-    return tuple(readable(text, 300) for text in found)
+    return tuple(readable(text, 300) for text in facts)
 
 
 def _rows(

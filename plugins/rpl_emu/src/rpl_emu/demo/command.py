@@ -65,7 +65,7 @@ def _emulated(context: click.Context, output: Path | None) -> int:
     import shutil
     import tempfile
 
-    from rpl_core.run_directory.manifest import claim_path, make_empty, point_latest
+    from rpl_core.run_directory import claim_path, make_empty, point_latest
     from rpl_emu.demo.steps import (
         PROGRAM,
         Steps,

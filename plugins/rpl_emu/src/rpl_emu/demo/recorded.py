@@ -47,7 +47,7 @@ def profile_recording(context: click.Context, output: Path | None, runs: int) ->
 
     Needs rpl-rocprofv3 and rpl-gfx942, no GPU and no ROCm.
     """
-    from rpl_core.run_directory.manifest import default_path, point_latest
+    from rpl_core.run_directory import default_path, point_latest
 
     session = session_of(context)
     directory = output or default_path(Path(session.setting("runs-directory")), ("demo",))

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from rpl_analysis.contracts.record import record
+from rpl_analysis.contracts import record
 from rpl_core.cli.command_options import option
 from rpl_core.config import number_within, text, whole_within
 from rpl_core.interfaces.options import SettingKind

@@ -215,7 +215,7 @@ def _find_code(binary: Path, facts: RunFacts) -> _Code | None:
     """The kernel's instructions for the device of the run, else of the first code object that has it."""
     from rpl_codeobject.demangle import demangled
     from rpl_codeobject.disassembly import disassemble, find_disassembler
-    from rpl_codeobject.reading.read import read_code_objects
+    from rpl_codeobject.reading import read_code_objects
 
     objects = read_code_objects(binary)
     tool = find_disassembler()

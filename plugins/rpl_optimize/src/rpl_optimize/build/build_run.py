@@ -15,11 +15,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from rpl_codeobject.reading import BUNDLE_MAGIC, COMPRESSED_MAGIC, ELF_MAGIC
 from rpl_codeobject.reading.elf_file import guarded, is_device_elf, open_elf
-from rpl_codeobject.reading.read import BUNDLE_MAGIC, COMPRESSED_MAGIC, ELF_MAGIC
 from rpl_core.errors import BadDataError, MemoryLimitError, MissingError, TimeLimitError, UsageError
 from rpl_core.files import make_directory, parse_json, read_regular, storage_error
-from rpl_core.process.outcome import describe_exit
+from rpl_core.process import describe_exit
 from rpl_core.process.output import LogFile
 from rpl_core.text import masked_words, printable, shorten
 from rpl_core.values import frozen

@@ -111,8 +111,8 @@ class ProgramBuilder:
 
 def _looked_at(build: Build) -> BuiltProgram | BuildFailure:
     """The build with its device code; a failure where it is no program for a GPU."""
+    from rpl_codeobject.reading import read_code_objects
     from rpl_codeobject.reading.elf_file import code_digest
-    from rpl_codeobject.reading.read import read_code_objects
 
     try:
         code_objects = read_code_objects(build.binary)

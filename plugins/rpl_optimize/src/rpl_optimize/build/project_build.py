@@ -16,7 +16,7 @@ import attrs
 
 from rpl_core.errors import UsageError
 from rpl_core.files import make_directory, storage_error
-from rpl_core.process.runner import require_program
+from rpl_core.process import require_program
 from rpl_core.run_directory import is_run_directory
 from rpl_core.text import masked_words
 from rpl_core.values import frozen

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from rpl_codeobject.reading import read_code_objects
 from rpl_codeobject.reading.debug_info import kernel_sources, unit_sources
-from rpl_codeobject.reading.read import read_code_objects
 from rpl_core.errors import RplError, UsageError
 from rpl_core.files import parse_json, read_regular
-from rpl_core.process.runner import require_program
+from rpl_core.process import require_program
 from rpl_core.text import printable
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import NAME, Entry, find_database, read_database

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import attrs
 
-from rpl_codeobject.reading.read import read_code_objects
+from rpl_codeobject.reading import read_code_objects
 from rpl_core.errors import MissingError, RplError, UsageError
 from rpl_core.files import make_directory, sha256_of
-from rpl_core.process.runner import require_program
+from rpl_core.process import require_program
 from rpl_core.text import masked_text
 from rpl_core.values import frozen
 from rpl_optimize.build.build_run import (

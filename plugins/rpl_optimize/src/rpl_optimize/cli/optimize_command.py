@@ -127,7 +127,7 @@ def _require_one_to_ask(settings: OptimizeSettings) -> None:
 
 def _start(session: Session, call: Call, step: Steps) -> tuple[OptimizeDocument, Path]:
     from rpl_core.files import write_atomic
-    from rpl_core.run_directory.manifest import claim_path, make_empty
+    from rpl_core.run_directory import claim_path, make_empty
     from rpl_optimize.cli.optimize_request import with_binary
     from rpl_optimize.ledger.lines import Ledger
     from rpl_optimize.loop.rounds import OptimizeLoop

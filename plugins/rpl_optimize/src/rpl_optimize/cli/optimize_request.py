@@ -302,7 +302,7 @@ def split_source(call: Call, source: Path | None) -> tuple[Path | None, tuple[st
 
     ``source`` is what ``--source`` says.
     """
-    from rpl_core.process.runner import application_command
+    from rpl_core.process import application_command
 
     words = call.words
     if not words:

@@ -15,8 +15,7 @@ import attrs
 
 from rpl_core.errors import MissingError, TimeLimitError
 from rpl_core.files import storage_error
-from rpl_core.process import ProcessRequest
-from rpl_core.process.outcome import describe_exit
+from rpl_core.process import ProcessRequest, describe_exit
 from rpl_core.values import frozen
 from rpl_optimize.running.sandbox import run_application
 from rpl_optimize.session_layout import is_session_directory

@@ -16,7 +16,7 @@ from rpl_core.model.device import DeviceModel
 from rpl_core.model.value_checks import require_value
 from rpl_core.pipeline import recorded_device
 from rpl_core.plugins.boundary import plugin_boundary
-from rpl_core.run_directory.manifest import load_manifest
+from rpl_core.run_directory import load_manifest
 from rpl_core.values import frozen
 from rpl_measure.interleaved import open_pairs
 from rpl_measure.manifest import complete_pairs, read_manifest, repeated_pairs

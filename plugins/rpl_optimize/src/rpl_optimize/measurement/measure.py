@@ -26,7 +26,7 @@ from rpl_core.interfaces.collector import Collector, CollectRequest, LineSink
 from rpl_core.model.device import DeviceModel
 from rpl_core.model.metric import Origin
 from rpl_core.profiling import ProfileSession, StepSink
-from rpl_core.run_directory.manifest import RunDirectory
+from rpl_core.run_directory import RunDirectory
 from rpl_core.text import counted, shorten
 from rpl_core.values import frozen
 from rpl_measure.interleaved import MeasureRequest, measure_pairs

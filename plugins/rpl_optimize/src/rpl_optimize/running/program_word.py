@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from rpl_codeobject.kernel_names import source_name
-from rpl_codeobject.reading.read import read_code_objects
+from rpl_codeobject.reading import read_code_objects
 from rpl_core.errors import MissingError, RplError, UsageError
 from rpl_core.text import printable
 from rpl_core.values import frozen

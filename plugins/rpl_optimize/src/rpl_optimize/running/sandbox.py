@@ -23,8 +23,7 @@ from typing import Final
 
 import attrs
 
-from rpl_core.process import ProcessRequest, ProcessResult, run_command
-from rpl_core.process.runner import starting_as
+from rpl_core.process import ProcessRequest, ProcessResult, run_command, starting_as
 from rpl_core.values import frozen
 
 # A sandbox for commands that read or run what nobody trusts, as far as this machine has one.

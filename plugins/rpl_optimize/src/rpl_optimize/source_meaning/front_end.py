@@ -18,7 +18,7 @@ from typing import Literal
 import attrs
 
 from rpl_core.errors import RplError, TimeLimitError
-from rpl_core.process.outcome import describe_exit
+from rpl_core.process import describe_exit
 from rpl_core.values import frozen
 from rpl_optimize.running.sandbox import Reach, run_confined
 

@@ -155,8 +155,8 @@ def gain_lines(document: DagDocument | None, kernel: str) -> Iterator[str]:
     """What the application gains from a faster one; both ends where the order of streams is unknown."""
     forecasts = () if document is None else document.forecasts
     most = "at most " if document and document.sync_info == "none" and document.order_known else ""
-    own = next((entry for entry in forecasts if (entry.name, entry.kind) == (kernel, "kernel")), None)
-    for answer in () if own is None else own.speedups:
+    forecast = next((entry for entry in forecasts if (entry.name, entry.kind) == (kernel, "kernel")), None)
+    for answer in () if forecast is None else forecast.speedups:
         if answer.speedup in (2.0, None):
             factor = "twice as fast" if answer.speedup else "at no cost"
             told = f"it makes the application {most}{faster_application(answer)} as fast"

@@ -96,8 +96,7 @@ def _report_request(
 
     from rpl_core.errors import UsageError
     from rpl_core.interfaces.section import RenderRequest, SectionOf
-    from rpl_core.run_directory import is_run_directory
-    from rpl_core.run_directory.manifest import load_manifest
+    from rpl_core.run_directory import is_run_directory, load_manifest
 
     catalog = session.host.catalog
     request = RenderRequest(
@@ -138,7 +137,7 @@ def _with_timeline(
     import attrs
 
     from rpl_core.cli.output import shown_while_long
-    from rpl_core.process.runner import application_command
+    from rpl_core.process import application_command
 
     dag: Any = request.documents.get("dag")
     if dag is None:
@@ -270,9 +269,9 @@ def _export_request(
         return ExportRequest(recording=recording, architecture=architectures(None, session.host))
     from rpl_report.documents import LazyDocuments, stored_documents
 
-    kept = stored_documents(paths[0], catalog.documents().contributions) if len(paths) == 1 else None
-    if kept and (asked is None or _range(paths, None) == name):
-        return ExportRequest(documents=kept)
+    stored = stored_documents(paths[0], catalog.documents().contributions) if len(paths) == 1 else None
+    if stored and (asked is None or _range(paths, None) == name):
+        return ExportRequest(documents=stored)
     from rpl_core.interfaces.options import Options
     from rpl_core.pipeline import AnalysisRequest, analyse, run_directory_of
 
@@ -312,11 +311,11 @@ def docs(context: click.Context, page: str | None, only_path: bool) -> None:
     if page is None:
         output.table(("PAGE", "TITLE"), [(name, _title(path)) for name, path in pages.items()])
         return
-    found = pages[_page_named(page, tuple(pages))]
+    page_path = pages[_page_named(page, tuple(pages))]
     if only_path:
-        output.line(str(found))
+        output.line(str(page_path))
     else:
-        click.echo_via_pager(found.read_text(encoding="utf-8"))
+        click.echo_via_pager(page_path.read_text(encoding="utf-8"))
 
 
 def installed_pages() -> dict[str, Path]:
@@ -333,9 +332,9 @@ def installed_pages() -> dict[str, Path]:
 def _page_named(asked: str, names: tuple[str, ...]) -> str:
     wanted = "/" + _lower_dashed(_short(asked.partition("#")[0].removeprefix("docs/")))
     same = [name for name in names if f"/{_lower_dashed(name)}" == wanted]
-    found = same or [name for name in names if _lower_dashed(name).endswith(wanted)]
-    if len(found) == 1:
-        return found[0]
+    matching = same or [name for name in names if _lower_dashed(name).endswith(wanted)]
+    if len(matching) == 1:
+        return matching[0]
     raise UsageError(
         f"no page is called {asked!r}{did_you_mean(asked, names)}", next_step="`rpl docs` lists the pages"
     )

@@ -91,16 +91,16 @@ def kernel_table(
     symbols = {symbol.name: symbol for symbol in dag.symbols if symbol.kind == "kernel"}
     ranked = by_time(profile)[:SHOWN_KERNELS]
     times = [_times_ns(kernel, symbols.get(kernel.name)) for kernel in ranked]
-    longest_ns = max((ns for own in times for ns in own if ns is not None), default=None)
+    longest_ns = max((ns for kernel_times in times for ns in kernel_times if ns is not None), default=None)
     rows = [
         _table_row(
             kernel,
             labels.get(kernel.name),
-            [_cell(ns, q.table_time(ns, longest_ns)) for ns in own],
+            [_cell(ns, q.table_time(ns, longest_ns)) for ns in kernel_times],
             names,
             colours,
         )
-        for kernel, own in zip(ranked, times, strict=True)
+        for kernel, kernel_times in zip(ranked, times, strict=True)
         if names.of(kernel.name)
     ]
     known = [any(_is_known(row.cells[i]) for row in rows) for i in range(len(_COLUMNS))]

@@ -202,11 +202,11 @@ def rooflines_of(
 
     ``shown`` says how kernels are called. Colours go to the kernels with most time on the first side.
     """
-    found = [report_documents(documents) for documents in sides]
-    ranked = [kernel.name for side in found for kernel in by_time(side.profile)]
+    reports = [report_documents(documents) for documents in sides]
+    ranked = [kernel.name for side in reports for kernel in by_time(side.profile)]
     colours = assign_colours(ranked)
     views = tuple(
-        roofline_view(side.profile, side.roofline, kernel_names((), shown), colours) for side in found
+        roofline_view(side.profile, side.roofline, kernel_names((), shown), colours) for side in reports
     )
     return views, {name: f"c{colours.of(name)}" for name in ranked}
 

@@ -241,15 +241,15 @@ def compute_roofs(
             groups.setdefault((ceiling.peak_gflops, ceiling.origin), []).append(ceiling)
     roofs = []
     for (peak, origin), members in sorted(groups.items(), key=lambda item: (-item[0][0], item[0][1])):
-        kept = [member for member in members if (member.data_type, member.pipe) in used]
+        used_members = [member for member in members if (member.data_type, member.pipe) in used]
         ridge = peak / hbm if hbm else frame.x.first
         start = min(max(ridge, frame.x.first), frame.x.last)
         roofs.append(
             ComputeRoof(
-                label=f"{_types(kept or members)} {flops(peak)}",
+                label=f"{_types(used_members or members)} {flops(peak)}",
                 source="; ".join(dict.fromkeys(member.source for member in members)),
                 origin=origin,
-                shown=bool(kept) or not used,
+                shown=bool(used_members) or not used,
                 x1=frame.x.place(start),
                 x2=frame.x.end,
                 y=frame.y.place(peak),

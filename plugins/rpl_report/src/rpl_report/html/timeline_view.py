@@ -11,8 +11,8 @@ from markupsafe import Markup
 from rpl_core.text import counted, readable, shorten
 from rpl_core.values import frozen
 from rpl_report.html.figures import count, duration
+from rpl_report.timeline import NO_SYMBOL
 from rpl_report.timeline.build import LONGEST_OF_ALL, LONGEST_ON_PATH, LONGEST_PER_SYMBOL
-from rpl_report.timeline.model import NO_SYMBOL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
     from rpl_report.html.figures import Colours, KernelNames
-    from rpl_report.timeline.model import (
+    from rpl_report.timeline import (
         BinLevel,
         RangeLane,
         Timeline,

@@ -15,6 +15,7 @@ from rpl_core.ingest import load_recording
 from rpl_core.run_directory import is_run_directory
 from rpl_core.text import counted
 from rpl_core.values import frozen
+from rpl_report.timeline import NO_SYMBOL, BinLevel, KeptNodes, PathLinks, Timeline, TimelineSymbol
 from rpl_report.timeline.lanes import (
     LanePieces,
     choose_lanes,
@@ -23,7 +24,6 @@ from rpl_report.timeline.lanes import (
     timed_work,
     timeline_ranges,
 )
-from rpl_report.timeline.model import NO_SYMBOL, BinLevel, KeptNodes, PathLinks, Timeline, TimelineSymbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -189,7 +189,7 @@ def choose_symbols(work: TimedWork) -> SymbolChoice:
     on_path = _sums(nodes.symbol[path], duration[path], len(names))
     occurring = np.flatnonzero(count).tolist()
     order = sorted(occurring, key=lambda i: (-int(total[i]), names[i], i))
-    own, rest = order[:MOST_SYMBOLS], order[MOST_SYMBOLS:]
+    with_colour, rest = order[:MOST_SYMBOLS], order[MOST_SYMBOLS:]
     symbols = [
         TimelineSymbol(
             name=names[i],
@@ -198,7 +198,7 @@ def choose_symbols(work: TimedWork) -> SymbolChoice:
             total_ns=int(total[i]),
             on_path_ns=int(on_path[i]),
         )
-        for i in own
+        for i in with_colour
     ]
     if rest:
         symbols.append(
@@ -210,8 +210,8 @@ def choose_symbols(work: TimedWork) -> SymbolChoice:
                 on_path_ns=int(on_path[rest].sum()),
             )
         )
-    place = np.full(len(names), len(own), dtype=np.int64)
-    place[own] = np.arange(len(own))
+    place = np.full(len(names), len(with_colour), dtype=np.int64)
+    place[with_colour] = np.arange(len(with_colour))
     return SymbolChoice(tuple(symbols), place, len(rest))
 
 
@@ -343,8 +343,8 @@ def _path_links(work: TimedWork, lanes: LaneChoice) -> tuple[PathLinks, Int64Col
     rows, nodes = work.path_rows, work.nodes
     lane = lanes.place[nodes.lane[rows]]
     change = np.flatnonzero((lane[1:] != lane[:-1]) & (lane[1:] >= 0) & (lane[:-1] >= 0))
-    found = change.size
-    if found > _MOST_LINKS:
+    change_count = change.size
+    if change_count > _MOST_LINKS:
         # Nodes of the shorter one of the two runs that each change lies between.
         bounds = np.concatenate([[-1], change, [rows.size - 1]])
         runs = np.diff(bounds)
@@ -356,7 +356,7 @@ def _path_links(work: TimedWork, lanes: LaneChoice) -> tuple[PathLinks, Int64Col
         target_lane=lane[change + 1].astype(np.uint16),
         source_end_ns=begin[source] + nodes.duration_ns()[source],
         target_begin_ns=begin[target],
-        left_out=int(found - change.size),
+        left_out=int(change_count - change.size),
     )
     return links, np.concatenate([source, target])
 
@@ -410,8 +410,8 @@ def _timing_run(recordings: Sequence[Path], dag: DagDocument, readers: Readers) 
     if number >= len(runs):
         raise _other_recording(f"timing run {number} of the documents is not in the recording")
     known = {artefact.sha256 for artefact in dag.provenance.artefacts} if dag.provenance else set()
-    found = set(runs[number].source.sha256)
-    if known - {None} and found - known:
+    hashes = set(runs[number].source.sha256)
+    if known - {None} and hashes - known:
         raise _other_recording("the recording has another SHA-256 than the files behind the documents")
     return runs[number]
 

@@ -16,7 +16,7 @@ from rpl_analysis.execution_graph.results.loads import host_timeline
 from rpl_analysis.execution_graph.results.time_spent import IdleIntervals, find_releases, idle_intervals
 from rpl_analysis.phases import ranges_by_name
 from rpl_core.values import frozen
-from rpl_report.timeline.model import RangeLane, TimelineLane, TimelineRanges
+from rpl_report.timeline import RangeLane, TimelineLane, TimelineRanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -110,9 +110,9 @@ def _idle(trace: Trace, domains: list[SolvedDomain], dependencies: Dependencies)
         agents, index = number_keys(work.agent)
         for number, agent in enumerate(agents.tolist()):
             rows = np.flatnonzero(index == number)
-            found = idle_intervals(work.begin_ns[rows], work.end_ns[rows], releases, rows)
-            own = attrs.evolve(found, node=solved.domain.work_rows[found.node])
-            yield GpuIdle(machine, agent, own)
+            intervals = idle_intervals(work.begin_ns[rows], work.end_ns[rows], releases, rows)
+            of_lane = attrs.evolve(intervals, node=solved.domain.work_rows[intervals.node])
+            yield GpuIdle(machine, agent, of_lane)
 
 
 def _path_rows(solved: SolvedDomain) -> Int64Column:
@@ -330,18 +330,18 @@ def timeline_ranges(work: TimedWork, span_ns: int) -> TimelineRanges:
     name = np.concatenate([*empty, *(lane.name for lane in shown)])
     visible = np.flatnonzero((begin < span_ns) & (begin + duration > 0))
     longest = visible[np.argsort(-duration[visible], kind="stable")[:_MOST_RANGES]]
-    kept = np.sort(longest)
-    used, place = np.unique(name[kept], return_inverse=True)
+    shown_rows = np.sort(longest)
+    used, place = np.unique(name[shown_rows], return_inverse=True)
     names = list(named)
     return TimelineRanges(
         lanes=tuple(_described(work, lane) for lane in shown),
         lanes_left_out=len(lanes) - len(shown),
         names=tuple(names[number] for number in used.tolist()),
-        lane=np.repeat(np.arange(len(shown)), sizes)[kept].astype(np.uint16),
+        lane=np.repeat(np.arange(len(shown)), sizes)[shown_rows].astype(np.uint16),
         name=place.reshape(-1).astype(np.uint16),
-        begin_ns=begin[kept],
-        duration_ns=duration[kept],
-        left_out=int(visible.size - kept.size),
+        begin_ns=begin[shown_rows],
+        duration_ns=duration[shown_rows],
+        left_out=int(visible.size - shown_rows.size),
     )
 
 

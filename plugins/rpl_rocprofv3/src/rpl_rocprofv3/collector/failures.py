@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpl_core.errors import BadDataError, MissingError
-from rpl_core.process.outcome import ApplicationExitError, ended_by
+from rpl_core.process import ApplicationExitError, ended_by
 
 if TYPE_CHECKING:
     from rpl_core.errors import RplError
     from rpl_core.interfaces.collector import PlannedPass
     from rpl_core.process import ProcessResult
-    from rpl_rocprofv3.collector.tool import ToolVersion
+    from rpl_rocprofv3.collector import ToolVersion
 
 _NO_WORK_CAUSE = (
     "the application launched no kernel, or its kernels ran in another process (a daemon, a server, a "
@@ -255,9 +255,9 @@ class LogWatch:
     def _note_missing_counters(self, line: str) -> None:
         if not (match := _MISSING_COUNTERS.search(line)):
             return
-        found = set(_names(match["found"]))
+        known = set(_names(match["found"]))
         for name in _names(match["wanted"]):
-            if name not in found and len(self.missing_counters) < _MOST_NOTED:
+            if name not in known and len(self.missing_counters) < _MOST_NOTED:
                 self.missing_counters.setdefault(name, match["agent"])
 
 

@@ -16,19 +16,16 @@ from rpl_core.interfaces.collector import CollectionPlan, Collector, PassOutcome
 from rpl_core.model.diagnostic import Diagnostic
 from rpl_core.model.metric import ORIGIN_MARK, Origin
 from rpl_core.model.trace import TraceRole
-from rpl_core.process import ProcessRequest, run_command
-from rpl_core.process.outcome import process_findings
-from rpl_core.process.runner import require_program
+from rpl_core.process import ProcessRequest, process_findings, require_program, run_command
 from rpl_core.run_directory import ARTIFACTS
 from rpl_core.text import masked_words
-from rpl_rocprofv3.collector.counter_groups import (
-    ReplayWatch,
-    announced,
-    chosen_mode,
-    counter_passes,
-    mode_findings,
-    refuse_without_counters,
-    replay_findings,
+from rpl_rocprofv3.collector import (
+    OutputFormat,
+    ToolVersion,
+    detect_version,
+    offers_kernel_replay,
+    profiling_environment,
+    require_rocprofv3,
 )
 from rpl_rocprofv3.collector.failures import (
     LogWatch,
@@ -38,21 +35,20 @@ from rpl_rocprofv3.collector.failures import (
     pass_failure,
 )
 from rpl_rocprofv3.collector.passes import (
+    ReplayWatch,
+    announced,
+    chosen_mode,
+    counter_passes,
     holds_counters,
     holds_dispatches,
+    mode_findings,
     output_format_of,
     prepare_directory,
     recorded_files,
+    refuse_without_counters,
+    replay_findings,
     trace_command,
     with_directory,
-)
-from rpl_rocprofv3.collector.tool import (
-    OutputFormat,
-    ToolVersion,
-    detect_version,
-    offers_kernel_replay,
-    profiling_environment,
-    require_rocprofv3,
 )
 from rpl_rocprofv3.database import empty_column
 from rpl_rocprofv3.options import ROCPROF
@@ -316,13 +312,13 @@ class RocprofCollector(Collector):
             time_limit_s=planned.time_limit_s,
             what=f"the application (pass {planned.name})",
         )
-        kept: tuple[Diagnostic, ...] = ()
+        unremoved: tuple[Diagnostic, ...] = ()
         try:
             result = run_command(request, watch)
         finally:
             files = recorded_files(directory, output)
             if output is OutputFormat.ROCPD:
-                kept = remove_environments(files, planned.command)
+                unremoved = remove_environments(files, planned.command)
             simulated = mark_simulated(directory, planned.command, os.environ)
         version = self._version_of(Path(planned.command[0]))
         if not result.succeeded:
@@ -337,7 +333,7 @@ class RocprofCollector(Collector):
             diagnostics=(
                 *pass_findings(planned, result, watch),
                 *replay_findings(planned, replay, files),
-                *kept,
+                *unremoved,
                 *simulated,
             ),
             tool_version=str(version),
@@ -372,7 +368,9 @@ def remove_environments(databases: Sequence[Path], command: Sequence[str] = ()) 
     if told != application:
         line = shlex.join(told)
         lines_kept = [
-            one for one in databases if not empty_column(one, "rocpd_info_process", "command", line)
+            database
+            for database in databases
+            if not empty_column(database, "rocpd_info_process", "command", line)
         ]
     else:
         lines_kept = []

@@ -186,7 +186,7 @@ class CsvReader(Reader):
         refusals = {each: each.refusal() for each in sets}
         recorded = {each: described(each) for each in sets if refusals[each] is None}
         owner = {file.path: each for each, file in recorded.items()}
-        found = [
+        readable = [
             InputSet(
                 self.name, CSV_FORMAT, tuple(path for file in group for path in owner[file.path].paths())
             )
@@ -197,7 +197,7 @@ class CsvReader(Reader):
             for each, refusal in refusals.items()
             if refusal
         ]
-        return (*found, *refused)
+        return (*readable, *refused)
 
     def _foreign(self, path: Path) -> InputSet:
         refusal = "it is a table of rocprof v1 or v2, or Omniperf 1.x, without times or counters"
@@ -256,7 +256,7 @@ class ComputeWorkloadReader(Reader):
         for path in tables:
             if table_form(csv_header(path)) is not None:
                 folders.setdefault(path.parent, []).append(path)
-        merged = [folder for folder, found in folders.items() if _has_main(found)]
+        merged = [folder for folder, tables in folders.items() if _has_main(tables)]
         for path in tables:
             owner = next((folder for folder in merged if folder / _PASSES in path.parents), None)
             if owner is not None:
@@ -296,9 +296,9 @@ class ComputeWorkloadReader(Reader):
         system = read_system(inputs.paths[0].parent / _SYSTEM)
         first, *others = (read_workload_table(path, system, self.name) for path in tables)
         benchmark = next((path for path in inputs.paths if path.name == BENCHMARK), None)
-        found = {"ceilings": read_benchmark(benchmark)} if benchmark is not None else {}
+        measured = {"ceilings": read_benchmark(benchmark)} if benchmark is not None else {}
         return tuple(
-            attrs.evolve(trace, extras={**trace.extras, **found})
+            attrs.evolve(trace, extras={**trace.extras, **measured})
             for trace in (with_flat_geometry(first), *others)
         )
 
@@ -417,10 +417,10 @@ class ForeignReader(Reader):
     priority = -100  # whoever can read a file comes first
 
     def claim(self, files: Sequence[Path]) -> Sequence[InputSet]:
-        found = ((path, _format_of(path)) for path in sorted(files))
+        formats = ((path, _format_of(path)) for path in sorted(files))
         return [
             InputSet(self.name, known.name, (path,), known.refusal, known.next_step)
-            for path, known in found
+            for path, known in formats
             if known is not None
         ]
 

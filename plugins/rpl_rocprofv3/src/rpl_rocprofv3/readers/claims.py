@@ -124,11 +124,11 @@ def claim_databases(
     readable: dict[Path, str] = {}
     recorded: list[RecordedFile] = []
     for path in sorted(path for path in files if looks_like_database(path)):
-        found = _claim(reader, path, kinds, describe)
-        if isinstance(found, InputSet):
-            refused.append(found)
-        elif found is not None:
-            readable[path], file = found
+        answer = _claim(reader, path, kinds, describe)
+        if isinstance(answer, InputSet):
+            refused.append(answer)
+        elif answer is not None:
+            readable[path], file = answer
             recorded.append(file)
     repeated = repeated_files(recorded)
     refused += [_repetition(reader, readable[path], path, repeated[path]) for path in repeated]
@@ -312,11 +312,11 @@ def _schema_version(connection: sqlite3.Connection, tables: Tables) -> str | Non
 
 def _lacking(tables: Tables) -> str:
     """The tables and columns that are missing, as a phrase."""
-    found = {name: tables.get(name) for name in REQUIRED}
-    absent = [name for name, table in found.items() if table is None]
+    required = {name: tables.get(name) for name in REQUIRED}
+    absent = [name for name, table in required.items() if table is None]
     columns = [
         f"{name}.{column}"
-        for name, table in found.items()
+        for name, table in required.items()
         if table is not None
         for column in REQUIRED[name]
         if column not in table.columns
@@ -344,4 +344,4 @@ def _precise_version(version: str | None, tables: Tables) -> str:
         ("3.0.3", "sample_id" in columns),
         ("3.0.2", "rocpd_graph_launch" in tables),
     )
-    return next((found for found, present in signs if present), "3.0.0")
+    return next((named for named, present in signs if present), "3.0.0")

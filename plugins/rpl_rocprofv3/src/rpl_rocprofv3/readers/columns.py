@@ -292,8 +292,8 @@ def flat_geometry(
     workgroup_size: Int64Column, grid_size: Int64Column, lds_bytes: Int64Column, scratch_bytes: Int64Column
 ) -> Geometry:
     """Geometry from total sizes (work-items), for sources that record no axes."""
-    one = np.where(workgroup_size < 0, NOT_RECORDED, 1)
-    return Geometry((workgroup_size, one, one), (grid_size, one, one), lds_bytes, scratch_bytes)
+    ones = np.where(workgroup_size < 0, NOT_RECORDED, 1)
+    return Geometry((workgroup_size, ones, ones), (grid_size, ones, ones), lds_bytes, scratch_bytes)
 
 
 def distinct_shapes(geometry: Geometry) -> tuple[LaunchShapes, Int32Column, int]:
@@ -320,9 +320,9 @@ def distinct_shapes(geometry: Geometry) -> tuple[LaunchShapes, Int32Column, int]
 def _only_shape(columns: Sequence[Int64Column]) -> tuple[LaunchShapes, Int32Column, int]:
     """The same for rows that all have one shape."""
     rows = len(columns[0])
-    one = [column[:1].astype(np.int64) for column in columns]
+    first = [column[:1].astype(np.int64) for column in columns]
     shapes, _, impossible = distinct_shapes(
-        Geometry((one[0], one[1], one[2]), (one[3], one[4], one[5]), one[6], one[7])
+        Geometry((first[0], first[1], first[2]), (first[3], first[4], first[5]), first[6], first[7])
     )
     return shapes, np.broadcast_to(np.int32(0), rows), impossible * rows
 

@@ -25,7 +25,7 @@ from rpl_core.model.diagnostic import Severity
 from rpl_core.model.trace import NOT_RECORDED, Agent, Kernel, Process, TraceSource
 from rpl_core.values import frozen
 from rpl_rocprofv3.readers.columns import display_name, distinct_ids, flat_geometry, positions
-from rpl_rocprofv3.readers.csv.records import report_columns
+from rpl_rocprofv3.readers.csv import report_columns
 from rpl_rocprofv3.readers.csv.tables import csv_header, read_columns
 from rpl_rocprofv3.readers.trace import TraceParts, assembled, whole_number
 from rpl_rocprofv3.readers.trace.tables import CounterRows, DispatchRows, Findings, only_first_pass
@@ -101,8 +101,8 @@ def current_names(header: Sequence[str]) -> tuple[str, ...]:
     for name in header:
         match = _REPEATED.fullmatch(name.strip())
         base, number = (match["base"], f"_{match['pass']}") if match else (name.strip(), "")
-        found = old.get(base.lower())
-        named.append(name.strip() if found is None else found + number)
+        current = old.get(base.lower())
+        named.append(name.strip() if current is None else current + number)
     return tuple(named)
 
 

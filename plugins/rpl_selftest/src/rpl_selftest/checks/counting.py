@@ -139,7 +139,7 @@ def memory_bytes(bench: Bench) -> Finding:
 
 def registers(bench: Bench) -> Finding:
     """What the profiler recorded of each kernel against what the compiler wrote into the code object."""
-    from rpl_codeobject.reading.read import read_code_objects
+    from rpl_codeobject.reading import read_code_objects
 
     _, code = bench.build()
     try:

@@ -343,7 +343,7 @@ def _undefined_data(compiled: Path) -> set[str]:
 
 
 def _size_lines(bundle: Path) -> Iterator[str]:
-    from rpl_codeobject.reading.read import read_code_objects
+    from rpl_codeobject.reading import read_code_objects
 
     for kernel in read_code_objects(bundle)[0].kernels:
         sizes = (str(argument.size) for argument in kernel.arguments if not argument.hidden)

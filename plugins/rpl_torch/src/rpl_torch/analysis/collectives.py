@@ -301,14 +301,14 @@ def find_idle(launches: Launches) -> Idle:
 def host_bound_stretches(trace: Trace, launches: Launches, idle: Idle) -> list[TorchHostBoundPart]:
     """Maximal runs of two or more launches that each found their GPU drained, most idle time first."""
     first_ns = int(launches.begin_ns.min())
-    found = []
+    stretches = []
     for rows in idle.order:
         drained = (idle.host_ns[rows] > 0).astype(np.int8)
         edges = np.flatnonzero(np.diff(np.concatenate([[0], drained, [0]])))
         for begin, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             if end - begin > 1:
-                found.append(_stretch(trace, launches, idle, rows[begin:end], first_ns))
-    return sorted(found, key=lambda stretch: (-stretch.idle_ns, stretch.begin_ns, stretch.agent))
+                stretches.append(_stretch(trace, launches, idle, rows[begin:end], first_ns))
+    return sorted(stretches, key=lambda stretch: (-stretch.idle_ns, stretch.begin_ns, stretch.agent))
 
 
 def _stretch(
@@ -321,8 +321,10 @@ def _stretch(
         by_operator[operator] += ns
     operator, ns = max(by_operator.items(), key=lambda item: (item[1], -item[0]))
     by_line: Counter[int] = Counter()
-    own = launches.operator[rows] == operator
-    for line, wait in zip(launches.line[rows][own].tolist(), waits[own].tolist(), strict=True):
+    of_operator = launches.operator[rows] == operator
+    for line, wait in zip(
+        launches.line[rows][of_operator].tolist(), waits[of_operator].tolist(), strict=True
+    ):
         by_line[line] += wait
     line = max(by_line.items(), key=lambda item: (item[1], -item[0]))[0]
     process, agent = int(launches.process[rows[0]]), int(launches.agent[rows[0]])

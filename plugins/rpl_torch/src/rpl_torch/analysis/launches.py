@@ -44,21 +44,21 @@ class Nesting:
 
     def innermost(self, thread: Int64Column, time_ns: Int64Column) -> Int64Column:
         """The row of the innermost interval around each moment, -1 where there is none."""
-        found = np.full(len(time_ns), _NONE, np.int64)
+        inner = np.full(len(time_ns), _NONE, np.int64)
         if not len(self.parent):
-            return found
+            return inner
         place = np.searchsorted(self.threads, thread)
         for number in np.unique(place[place < len(self.threads)]).tolist():
-            own = np.flatnonzero((place == number) & (thread == self.threads[number]))
+            asked = np.flatnonzero((place == number) & (thread == self.threads[number]))
             low, high = int(self.first[number]), int(self.first[number + 1])
-            row = low + np.searchsorted(self.begin_ns[low:high], time_ns[own], side="right") - 1
+            row = low + np.searchsorted(self.begin_ns[low:high], time_ns[asked], side="right") - 1
             row[row < low] = _NONE
-            found[own] = row
+            inner[asked] = row
         while True:
-            over = np.flatnonzero((found >= 0) & (self.end_ns[found] < time_ns))
+            over = np.flatnonzero((inner >= 0) & (self.end_ns[inner] < time_ns))
             if not over.size:
-                return found
-            found[over] = self.parent[found[over]]
+                return inner
+            inner[over] = self.parent[inner[over]]
 
     def nearest(self, chosen: NDArray[np.bool_]) -> Int64Column:
         """For each row itself or the nearest around it that is ``chosen``; -1 without one."""
@@ -66,8 +66,8 @@ class Nesting:
         # where that points to doubles the steps, so that stacks of any depth take few rounds.
         none = len(chosen)
         step = np.append(np.where(self.parent < 0, none, self.parent), none).astype(np.int32)
-        own = np.flatnonzero(chosen)
-        step[own] = own
+        chosen_rows = np.flatnonzero(chosen)
+        step[chosen_rows] = chosen_rows
         while True:
             further = step[step]
             if np.array_equal(further, step):
@@ -155,22 +155,22 @@ def find_launches(trace: Trace) -> Launches | None:
     correlation = np.concatenate([rows.correlation_id for rows in tables])
     thread, submitted = _calls(trace, process, correlation)
     count = len(process)
-    found = {name: np.full(count, _NONE, np.int64) for name in _FOUND}
+    of_launch = {name: np.full(count, _NONE, np.int64) for name in _FOUND}
     names = {name: _Numbers() for name in ("operator", "inputs", "module", "line")}
     around: dict[int, tuple[int, ...]] = {}
     calls = 0
     number_of = {(p.guid, p.pid): i for i, p in enumerate(trace.processes)}
-    of_trace = tuple(number_of.get((one.guid, one.pid), -2) for one in processes)
-    for number, one in enumerate(processes):
+    of_trace = tuple(number_of.get((launching.guid, launching.pid), -2) for launching in processes)
+    for number, launching in enumerate(processes):
         rows = np.flatnonzero(process == of_trace[number])
         if rows.size:
-            process_launches = _OfProcess(one, correlation[rows], thread[rows], submitted[rows])
-            found["call"][rows] = np.where(
+            process_launches = _OfProcess(launching, correlation[rows], thread[rows], submitted[rows])
+            of_launch["call"][rows] = np.where(
                 process_launches.operator >= 0, process_launches.operator + calls, _NONE
             )
             for name, column in process_launches.columns(number, names, around):
-                found[name][rows] = column
-        calls += len(one.operators)
+                of_launch[name][rows] = column
+        calls += len(launching.operators)
     return Launches(
         dispatches=len(trace.dispatches),
         process=process,
@@ -179,7 +179,7 @@ def find_launches(trace: Trace) -> Launches | None:
         end_ns=np.concatenate([rows.end_ns for rows in tables]),
         correlation_id=correlation,
         submitted_ns=submitted,
-        **found,
+        **of_launch,
         operators=tuple(names["operator"]),  # type: ignore[arg-type]
         given=tuple(names["inputs"]),  # type: ignore[arg-type]
         modules=tuple(names["module"]),  # type: ignore[arg-type]
@@ -303,8 +303,8 @@ class _OfProcess:
 
     def _at_launch_or_forward(self, nearest: Int64Column) -> Int64Column:
         """``nearest`` of the frame around each launch, else of that around its forward operator."""
-        own = _rows_or_none(nearest, self.frame)
-        return np.where(own >= 0, own, _rows_or_none(nearest, self.forward_frame))
+        at_launch = _rows_or_none(nearest, self.frame)
+        return np.where(at_launch >= 0, at_launch, _rows_or_none(nearest, self.forward_frame))
 
     def _forward_frame(self) -> Int64Column:
         """The frame around the forward operator of each launch inside of a backward one, -1 elsewhere."""
@@ -335,18 +335,18 @@ class _OfProcess:
         kinds = np.array([_kind(name) for name in self.names] or [0])
         frames = self.process.frames
         kind = kinds[frames.name] if len(frames) else np.zeros(0, np.int64)
-        own = self._at_launch_or_forward(self.frames.nearest(kind == 2))
+        of_program = self._at_launch_or_forward(self.frames.nearest(kind == 2))
         other = self._at_launch_or_forward(self.frames.nearest(kind >= 1))
-        frame = np.where(own >= 0, own, other)
+        frame = np.where(of_program >= 0, of_program, other)
         return _numbered(_rows_or_none(frames.name, frame), lambda i: numbers[self.names[i]])
 
 
 def _kind(name: str) -> int:
     """2 for a function of the user or a library above PyTorch, 1 for one of PyTorch, 0 for all else."""
-    found = _LINE.match(name) if "): " in name else None
-    if found is None:
+    match = _LINE.match(name) if "): " in name else None
+    if match is None:
         return 0
-    return 1 if _LIBRARY.search(found["file"]) or found["file"].startswith("<") else 2
+    return 1 if _LIBRARY.search(match["file"]) or match["file"].startswith("<") else 2
 
 
 def _rows_or_none(column: NDArray[np.generic], rows: Int64Column) -> Int64Column:

@@ -89,10 +89,10 @@ class _Call:
     scalars: tuple[str, ...]
 
     def tensor(self, place: int) -> _Tensor:
-        found = self.tensors[place] if place < len(self.tensors) else None
-        if found is None:
+        argument = self.tensors[place] if place < len(self.tensors) else None
+        if argument is None:
             raise _Unknown(f"argument {place} is no tensor of a known type")
-        return found
+        return argument
 
     def optional(self, place: int) -> _Tensor | None:
         return self.tensors[place] if place < len(self.tensors) else None
@@ -112,13 +112,13 @@ class _Call:
     def numbers(self, place: int, what: str) -> list[int]:
         text = self.scalar(place, what)
         try:
-            found: list[int] = msgspec.json.decode(text, type=list[int])
+            values: list[int] = msgspec.json.decode(text, type=list[int])
         except msgspec.DecodeError:
             try:
-                found = [int(text)]
+                values = [int(text)]
             except ValueError:
                 raise _Unknown(f"{what} is {text[:20]!r}") from None
-        return found
+        return values
 
     def flags(self, place: int, what: str) -> list[bool]:
         words = self.scalar(place, what).strip("[] ").replace(",", " ").split()
@@ -365,16 +365,16 @@ def _reduction(*, result_bytes: int | None = None) -> Formula:
 
     def compute(call: _Call) -> tuple[int, int, _Tensor]:
         x = call.tensor(0)
-        kept = 1
+        remaining = 1
         given = [text for text in call.scalars[1:2] if text]
         if given and len(call.scalars) > 2:
             rank = max(len(x.shape), 1)
             gone = {dim % rank for dim in call.numbers(1, "the dimension")} or set(range(rank))
-            kept = math.prod(size for i, size in enumerate(x.shape) if i not in gone)
+            remaining = math.prod(size for i, size in enumerate(x.shape) if i not in gone)
         if (given and len(call.scalars) <= 2) or any(call.scalars[3:4]):
             raise _Unknown("the result is of another type")
         size = x.size if result_bytes is None else result_bytes
-        return x.numel, x.bytes + kept * size, x
+        return x.numel, x.bytes + remaining * size, x
 
     return compute
 
@@ -492,8 +492,8 @@ def _rules() -> dict[str, _Rule]:
         add("attention backward", matrix, sdpa_backward, compute, operator)
     definition = "definition of the operator, one operation for each element and step"
     for (arity, count), names in _ELEMENTWISE.items():
-        own = tuple(f"aten::{name}" for name in names.split())
-        both = (*own, *(f"{name}_" for name in own))
+        aten = tuple(f"aten::{name}" for name in names.split())
+        both = (*aten, *(f"{name}_" for name in aten))
         add("elementwise", vector, definition, _elementwise(arity, count), *both)
     for arity, names in ((2, "eq ne lt le gt ge"), (1, "logical_not isnan isinf isfinite")):
         compared = tuple(f"aten::{name}" for name in names.split())
@@ -563,8 +563,8 @@ def _call(inputs: Inputs) -> _Call:
 
 
 def _list(text: bytes) -> list[Any]:
-    found = msgspec.json.decode(text) if text else []
-    return found if isinstance(found, list) else []
+    value = msgspec.json.decode(text) if text else []
+    return value if isinstance(value, list) else []
 
 
 def _tensor(shape: object, kind: object) -> _Tensor | None:

@@ -156,7 +156,7 @@ def isolate(context: click.Context, /, application: tuple[str, ...], as_json: bo
 
 def _request(session: Session, application: tuple[str, ...], flags: dict[str, Any]) -> IsolateRequest:
     from rpl_core.cli.command_options import option_values
-    from rpl_core.process.runner import application_command
+    from rpl_core.process import application_command
     from rpl_vmreplay.isolate import IsolateRequest, require_expression
     from rpl_vmreplay.native_parts import CAPTURE_TOOL, NATIVE_FOLDER, find_part
 

@@ -58,7 +58,7 @@ def subjects_of(capture: Capture, a: Path, b: Path, folder: Path) -> Subjects:
 
 
 def _code_of(path: Path, name: str, capture: Capture) -> CodeObject:
-    from rpl_codeobject.reading.read import read_code_objects
+    from rpl_codeobject.reading import read_code_objects
 
     with_kernel = [code for code in read_code_objects(path) if code.kernel(name) is not None]
     fitting = [code for code in with_kernel if code.architecture in capture.dispatch.isa_name]

@@ -266,7 +266,7 @@ def _told_by_launch(capture: Capture) -> dict[str, int]:
 
 
 def _code_in(path: Path, name: str) -> LaunchCode:
-    from rpl_codeobject.reading.read import read_code_objects
+    from rpl_codeobject.reading import read_code_objects
 
     for code in read_code_objects(path):
         kernel = code.kernel(name)

@@ -358,8 +358,7 @@ def _run(program: tuple[str, ...], plan: Path, result: Path, limit_s: float | No
 
     The program ends by itself at its deadline; ``limit_s`` is for what lies before it, such as a launcher.
     """
-    from rpl_core.process import ProcessRequest, run_command
-    from rpl_core.process.outcome import describe_exit
+    from rpl_core.process import ProcessRequest, describe_exit, run_command
 
     lines: deque[str] = deque(maxlen=_LAST_LINES)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RPL_REPLAY_")}

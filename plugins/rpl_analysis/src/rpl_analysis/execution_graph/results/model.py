@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from attrs import field
 
+from rpl_analysis.contracts import INSIDE
 from rpl_analysis.contracts.dag import GraphResult
-from rpl_analysis.contracts.record import INSIDE
 from rpl_core.values import frozen
 
 if TYPE_CHECKING:

@@ -225,7 +225,7 @@ def _of_first_pass(rows: CounterRows, replayed: NDArray[np.int16], findings: Fin
     pair = pair.reshape(-1)
     first = np.full(int(pair.max()) + 1, np.iinfo(np.int16).max, np.int16)
     np.minimum.at(first, pair, replayed)
-    kept = replayed == first[pair]
+    of_first = replayed == first[pair]
     by_pass = pair * (int(replayed.max()) + 1) + replayed  # sums over the instances of each pass
     passes, of_row = np.unique(by_pass, return_inverse=True)
     sums = np.bincount(of_row.reshape(-1), np.nan_to_num(rows.value))
@@ -245,10 +245,10 @@ def _of_first_pass(rows: CounterRows, replayed: NDArray[np.int16], findings: Fin
     )
     return attrs.evolve(
         rows,
-        dispatch=rows.dispatch[kept],
-        counter=rows.counter[kept],
-        value=rows.value[kept],
-        duration_ns=rows.duration_ns[kept],
+        dispatch=rows.dispatch[of_first],
+        counter=rows.counter[of_first],
+        value=rows.value[of_first],
+        duration_ns=rows.duration_ns[of_first],
     )
 
 
@@ -375,8 +375,8 @@ class JsonRanges:
             of, called = named[operation]
             if of == domain and 0 <= begin < end:
                 name = self.texts.get(correlation) or called
-                own = NOT_RECORDED if called in OF_PROCESS else thread
-                yield HostRange(name, process.guid, process.pid, own, begin, end)
+                range_thread = NOT_RECORDED if called in OF_PROCESS else thread
+                yield HostRange(name, process.guid, process.pid, range_thread, begin, end)
 
 
 @attrs.define(eq=False)

@@ -359,7 +359,7 @@ def _by_pages(database: Database, table: str, names: Sequence[str]) -> dict[str,
     encoding = database.connection.execute("PRAGMA encoding").fetchone()
     if not event < name_place < value or encoding != ("UTF-8",):
         raise UnsupportedLayoutError
-    found = {name: _Collected() for name in names}
+    collecting = {name: _Collected() for name in names}
     with open_pages(database) as (pages, usable_bytes):
         for buffer, _ in pages.batches(pages.leaves(layout.root)):
             records = Records(
@@ -372,10 +372,10 @@ def _by_pages(database: Database, table: str, names: Sequence[str]) -> dict[str,
             types, at = columns[name_place]
             called = records.text_words(at, 1)[:, 0]
             length, words = _texts(records, *columns[value])
-            for name, collected in found.items():
+            for name, collected in collecting.items():
                 rows = np.flatnonzero(_equal(called, types, name))
                 collected.add(ids[rows], length.take(rows), words.take(rows, axis=0))
-    return {name: collected.finished() for name, collected in found.items()}
+    return {name: collected.finished() for name, collected in collecting.items()}
 
 
 def _text_type(text: str) -> int:
@@ -420,11 +420,11 @@ class _Collected:
         first, code = group_keys(mixed_key(columns))
         if not all(np.array_equal(column, column[first][code]) for column in columns):
             raise UnsupportedLayoutError  # two texts with one key
-        texts = tuple(_text(*(int(column[row]) for column in columns)) for row in first.tolist())
+        texts = tuple(_text_of_words(*(int(column[row]) for column in columns)) for row in first.tolist())
         return ArgumentTexts(np.concatenate(self.events), code, texts)
 
 
-def _text(length: int, *words: int) -> object:
+def _text_of_words(length: int, *words: int) -> object:
     if length < 0:
         return None
     if length > _LONGEST_TEXT:

@@ -204,8 +204,8 @@ def floats(types: Bytes, words: Int64Column) -> ColumnBatch:
     return ColumnBatch(values, int(text.sum()))
 
 
-def _refuse_reserved(found: bool) -> None:
-    if found:
+def _refuse_reserved(reserved: bool) -> None:
+    if reserved:
         raise UnsupportedLayoutError  # never in a file that SQLite wrote
 
 
@@ -401,7 +401,7 @@ class Records:
         parts = [(rows, self._uniform(rows, types, wanted)) for rows, types in layouts]
         if len(parts) == 1:
             return parts[0][1]
-        return {place: scattered(len(self), [(r, found[place]) for r, found in parts]) for place in wanted}
+        return {place: scattered(len(self), [(r, part[place]) for r, part in parts]) for place in wanted}
 
     def _layouts(self, last: int) -> list[tuple[Rows, list[int]]] | None:
         """Rows that store their first columns alike, with the serial types up to column ``last``.

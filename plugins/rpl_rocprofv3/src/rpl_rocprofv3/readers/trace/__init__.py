@@ -84,7 +84,7 @@ def _fact(value: object) -> int | None:
     return whole_number(value) or None
 
 
-def _text(value: object) -> str | None:
+def _filled_text(value: object) -> str | None:
     text = str(value).strip() if value is not None else ""
     return text or None
 
@@ -125,10 +125,10 @@ def _local_memory_bytes(facts: Mapping[str, Any]) -> int | None:
 
 def agent_from_facts(node: str, index: int, kind: object, facts: Mapping[str, Any], name: object) -> Agent:
     """Build an agent from ``snake_case`` driver facts. ``name`` is "gfx942" on a GPU."""
-    label = _text(name) or _text(facts.get("name"))
+    label = _filled_text(name) or _filled_text(facts.get("name"))
     agent_kind = _KINDS.get(str(kind).upper(), "GPU" if (label or "").startswith("gfx") else "CPU")
     if agent_kind != "GPU":
-        return Agent(node, index, agent_kind, product=_text(facts.get("product_name")) or label)
+        return Agent(node, index, agent_kind, product=_filled_text(facts.get("product_name")) or label)
     lds_kb = _fact(facts.get("lds_size_in_kb"))
     version = _fact(facts.get("gfx_target_version"))
     return Agent(
@@ -136,7 +136,7 @@ def agent_from_facts(node: str, index: int, kind: object, facts: Mapping[str, An
         index=index,
         kind=agent_kind,
         architecture=label if label and label.startswith("gfx") else architecture_of_version(version),
-        product=_text(facts.get("product_name")),
+        product=_filled_text(facts.get("product_name")),
         chip_id=_fact(facts.get("device_id")),
         compute_units=_fact(facts.get("cu_count")),
         xcd_count=_fact(facts.get("num_xcc")),
@@ -239,9 +239,11 @@ def _number_handles(
     handles: list[Handle] = []
     for number in processes:
         rows = [column == number for column in process_columns]
-        used, places = _as_indices([ids[own] for ids, own in zip(id_columns, rows, strict=True)])
-        for index, own, place in zip(indices, rows, places, strict=True):
-            index[own] = np.where(place < 0, NOT_RECORDED, place + len(handles))
+        used, places = _as_indices(
+            [ids[rows_of_column] for ids, rows_of_column in zip(id_columns, rows, strict=True)]
+        )
+        for index, rows_of_column, place in zip(indices, rows, places, strict=True):
+            index[rows_of_column] = np.where(place < 0, NOT_RECORDED, place + len(handles))
         handles.extend(make(number, handle, names.get(handle)) for handle in used)
     return tuple(handles), indices
 

@@ -280,22 +280,22 @@ def checked_counters(rows: CounterRows, names: Sequence[str], findings: Findings
         "counter reading belongs to no recorded dispatch or counter and is left out",
         "counter readings belong to no recorded dispatch or counter and are left out",
     )
-    kept = np.flatnonzero(~orphan)
-    pair = rows.dispatch[kept] * max(len(names), 1) + rows.counter[kept]
+    usable_rows = np.flatnonzero(~orphan)
+    pair = rows.dispatch[usable_rows] * max(len(names), 1) + rows.counter[usable_rows]
     order = np.argsort(pair, kind="stable")
-    kept, pair = kept[order], pair[order]
-    instance = _running_instances(pair) if rows.instance is None else rows.instance[kept]
+    usable_rows, pair = usable_rows[order], pair[order]
+    instance = _running_instances(pair) if rows.instance is None else rows.instance[usable_rows]
     if rows.instance is not None:
         order = np.lexsort((instance, pair))
-        kept, pair, instance = kept[order], pair[order], instance[order]
-    usable = ~_of_bad_pairs(pair, ~np.isfinite(rows.value[kept]), findings)
-    kept, pair = kept[usable], pair[usable]
+        usable_rows, pair, instance = usable_rows[order], pair[order], instance[order]
+    usable = ~_of_bad_pairs(pair, ~np.isfinite(rows.value[usable_rows]), findings)
+    usable_rows, pair = usable_rows[usable], pair[usable]
     columns: dict[str, NDArray[Any]] = {
-        "dispatch": rows.dispatch[kept],
-        "counter": rows.counter[kept],
+        "dispatch": rows.dispatch[usable_rows],
+        "counter": rows.counter[usable_rows],
         "instance": instance[usable],
-        "value": rows.value[kept],
-        "duration_ns": rows.duration_ns[kept],
+        "value": rows.value[usable_rows],
+        "duration_ns": rows.duration_ns[usable_rows],
     }
     values = CounterValues(**typed_columns(CounterValues, columns, None))
     _check_row_counts(values, pair, names, findings)
@@ -362,9 +362,13 @@ def only_first_pass(rows: CounterRows, begin_ns: Int64Column, findings: Findings
         "counter readings repeat a counter that an earlier pass read for the same dispatch; the first counts",
         severity=Severity.INFO,
     )
-    kept = np.sort(order[~again])
+    first_rows = np.sort(order[~again])
     return CounterRows(
-        rows.dispatch[kept], rows.counter[kept], rows.value[kept], rows.duration_ns[kept], rows.instance[kept]
+        rows.dispatch[first_rows],
+        rows.counter[first_rows],
+        rows.value[first_rows],
+        rows.duration_ns[first_rows],
+        rows.instance[first_rows],
     )
 
 

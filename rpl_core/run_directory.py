@@ -1,18 +1,26 @@
-"""A run directory: created, its manifest kept true at every moment, and read without trust."""
+"""The run directory: what `rpl profile` leaves behind and every later command reads.
+
+Names first, then a run in progress, whose manifest is true at every moment; then reading a manifest, which is
+data from elsewhere; last the run of recordings that were only analysed. The manifest's pydantic model is
+imported where it is made: that costs more than a small analysis, which needs none.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Mapping
+import re
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime, timezone
+from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
-from pydantic import ValidationError
 
 from rpl_core import __version__
-from rpl_core.contracts.common import ArtefactEntry, PassEntry, RunManifest
 from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.files import (
     make_directory,
@@ -23,12 +31,43 @@ from rpl_core.files import (
     storage_error,
     write_atomic,
 )
-from rpl_core.run_directory import LATEST, MANIFEST, MAX_MANIFEST_BYTES, run_name
+from rpl_core.interfaces.document import DocumentContract
 from rpl_core.text import encodable, masked_words
 
 if TYPE_CHECKING:
-    from rpl_core.contracts.common import DiagnosticDoc
+    from rpl_core.contracts.common import ArtefactEntry, DiagnosticDoc, PassEntry, RunManifest
     from rpl_core.interfaces.collector import PassOutcome, PlannedPass
+    from rpl_core.model.recording import Recording
+
+MANIFEST = "run.json"
+MAX_MANIFEST_BYTES = 32 << 20
+ARTIFACTS = "artifacts"  # counter passes, logs, thread traces
+RECORDINGS = "recordings"  # copies of what was analysed
+DOCUMENTS = ("profile.json", "roofline.json", "dag.json", "analysis.json")
+LATEST = "latest"
+
+_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class RunContract(DocumentContract):
+    name = "run"
+    summary = "the manifest of a run directory"
+
+    def model(self) -> type[RunManifest]:
+        from rpl_core.contracts.common import RunManifest
+
+        return RunManifest
+
+
+def run_name(command: tuple[str, ...], now: datetime) -> str:
+    """``<utc>-<application>``, for example ``20261120T104501Z-my_app``; ``now`` is in UTC."""
+    program = Path(command[0]).name if command else "run"
+    safe = _NAME.sub("_", program).strip("._")[:60] or "run"
+    return f"{now:%Y%m%dT%H%M%SZ}-{safe}"
+
+
+def is_run_directory(path: Path) -> bool:
+    return (path / MANIFEST).is_file()
 
 
 @attrs.define
@@ -58,12 +97,14 @@ class RunDirectory:
 
         Secrets in the command are masked there, unless ``keep_command``.
         """
+        from rpl_core.contracts.common import RunManifest
+
         make_empty(path)
         manifest = RunManifest(
             tool_version=__version__,
             state="running",
             created_utc=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            command=_written(command, keep=keep_command),
+            command=_command_in_manifest(command, keep=keep_command),
             collector=collector,
             device=device,
             device_source=device_source,
@@ -78,7 +119,6 @@ class RunDirectory:
     @classmethod
     def reopen(cls, path: Path) -> RunDirectory:
         """Go on with a run that was interrupted. A pass that was under way is a failed one from now on."""
-
         run = cls(path, load_manifest(path).model_copy(update={"state": "running", "reason": None}))
         for entry in run.manifest.passes:
             if entry.state == "planned":
@@ -122,6 +162,8 @@ class RunDirectory:
         self._update(state=state, reason=reason and encodable(reason), diagnostics=diagnostics)
 
     def _artefact(self, name: str) -> ArtefactEntry:
+        from rpl_core.contracts.common import ArtefactEntry
+
         path = self.path / name
         return ArtefactEntry(path=name, sha256=sha256_of(path), bytes=path.stat().st_size)
 
@@ -193,24 +235,24 @@ def point_latest(run: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _written(command: Iterable[str], *, keep: bool) -> tuple[str, ...]:
-    words = tuple(command)
-    return tuple(encodable(word) for word in (words if keep else masked_words(words)))
+def _command_in_manifest(command: tuple[str, ...], *, keep: bool) -> tuple[str, ...]:
+    return tuple(encodable(word) for word in (command if keep else masked_words(command)))
 
 
 def _planned_entry(planned: PlannedPass, *, keep: bool) -> PassEntry:
+    from rpl_core.contracts.common import PassEntry
+
     return PassEntry(
         name=planned.name,
         role=planned.role.value,
         state="planned",
         directory=planned.directory,
-        command=_written(planned.command, keep=keep),
+        command=_command_in_manifest(planned.command, keep=keep),
         counters=planned.counters,
     )
 
 
-# Read the manifest of a run directory; it is data from elsewhere, so nothing in it is trusted.
-
+# Reading a manifest. It is data from elsewhere, so nothing in it is trusted.
 
 _BY_THEMSELVES = "name the recorded files themselves: `rpl analyze FILE ...`"
 _MOST_READINGS = 100  # of one file, as several passes or repeated runs
@@ -218,6 +260,10 @@ _MOST_READINGS = 100  # of one file, as several passes or repeated runs
 
 def load_manifest(directory: Path) -> RunManifest:
     """The manifest of ``directory``. Raises ``BadDataError`` for a broken or newer one."""
+    from pydantic import ValidationError
+
+    from rpl_core.contracts.common import RunManifest
+
     path = directory / MANIFEST
     try:
         content = read_regular(path, MAX_MANIFEST_BYTES)
@@ -236,10 +282,10 @@ def load_manifest(directory: Path) -> RunManifest:
             next_step=_BY_THEMSELVES,
         ) from None
     # Else a small manifest could have one file read a hundred thousand times.
-    files = [{os.path.normpath(artefact.path) for artefact in one.artefacts} for one in manifest.passes]
-    files += [{os.path.normpath(one.path)} for one in manifest.recordings]
+    files = [{os.path.normpath(artefact.path) for artefact in entry.artefacts} for entry in manifest.passes]
+    files += [{os.path.normpath(recording.path)} for recording in manifest.recordings]
     try:
-        refuse_repeats((name for named in files for name in named), path, "a file", _MOST_READINGS)
+        refuse_repeats((name for names in files for name in names), path, "a file", _MOST_READINGS)
     except BadDataError as error:
         error.next_step = _BY_THEMSELVES
         raise
@@ -288,3 +334,82 @@ def _refused(directory: Path, what: str, path: str) -> BadDataError:
         cause="the file is damaged, or was made to mislead",
         next_step=_BY_THEMSELVES,
     )
+
+
+# The run of recordings that were only analysed; its manifest is written and changed as plain JSON.
+
+
+def write_analysed(path: Path, recording: Recording, options: Mapping[str, Any], *, keep: bool) -> None:
+    """Make ``path`` a run of ``recording``: where its files lie, or copies of them, and their hashes."""
+    if is_run_directory(path) and not _names_recordings(path):
+        raise UsageError(f"{path} is the run of another recording", next_step="choose another -o")
+    make_directory(path)
+    place_of = _copy_recordings(path, recording.files) if keep else lambda file: str(file.resolve())
+    known = {p: h for t in recording.traces for p, h in zip(t.source.paths, t.source.sha256, strict=False)}
+    manifest = {
+        "tool_version": __version__,
+        "state": "recorded",  # until the documents are written
+        "created_utc": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "command": [encodable(word) for word in recording.command],
+        "collector": "none",
+        "options": dict(options),
+        "recordings": [
+            {
+                "path": place_of(f),
+                "sha256": known.get(str(f)) or sha256_of(f),
+                "bytes": f.stat().st_size,
+                "argument": n,
+            }
+            for n, files in enumerate(recording.files)
+            for f in files
+        ],
+    }
+    write_atomic(path / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+
+
+def mark_complete(path: Path) -> None:
+    """Say of a recorded run that its documents are written; any other run stays as it is."""
+    _change_state(path, "recorded", "complete")
+
+
+def mark_recorded(path: Path) -> None:
+    """Take back that the documents are written: others are about to take their places, one by one."""
+    _change_state(path, "complete", "recorded")
+
+
+def _change_state(path: Path, before: str, after: str) -> None:
+    manifest = json.loads((path / MANIFEST).read_bytes())
+    if manifest["state"] == before:
+        changed = {**manifest, "state": after}
+        write_atomic(path / MANIFEST, json.dumps(changed, indent=2, ensure_ascii=False) + "\n")
+
+
+def _names_recordings(directory: Path) -> bool:
+    with suppress(ValueError, LookupError, TypeError, RecursionError, BadDataError):  # the model says more
+        plain = json.loads(read_regular(directory / MANIFEST, MAX_MANIFEST_BYTES))
+        if plain["tool_version"] == __version__ and plain["recordings"]:
+            return True
+    return bool(load_manifest(directory).recordings)
+
+
+def _copy_recordings(directory: Path, groups: Iterable[Iterable[Path]]) -> Callable[[Path], str]:
+    """Copy the files, with the folders that tell them apart. Gives the path of each within ``directory``."""
+    files = [file.resolve() for group in groups for file in group]
+    if any(file.name == MANIFEST for file in files):
+        raise UsageError("--keep keeps recordings, not run directories", next_step="leave out --keep")
+    root = Path(os.path.commonpath([file.parent for file in files])).parent
+
+    def place_of(file: Path) -> str:
+        return (Path(RECORDINGS) / file.resolve().relative_to(root)).as_posix()
+
+    for file in files:
+        place = directory / place_of(file)
+        make_directory(place.parent)
+        for source in (file, *file.parent.glob(f"{escape(file.name)}-*")):  # journals of databases, too
+            copy = place.with_name(source.name)
+            try:
+                if copy.resolve() != source:  # an earlier analysis copied it, and reads its own copy again
+                    shutil.copyfile(source, copy)
+            except OSError as error:
+                raise storage_error(copy, error) from error
+    return place_of
