@@ -16,7 +16,7 @@ from rpl_analysis.critical_path.contraction import contract
 
 
 def _drawn(rng: random.Random):
-    """Segment starts, one time per position that never falls in a segment, edges that never go back in time."""
+    """Segment starts, a time per position that never falls in a segment, edges that never go back."""
     times, starts = [], []
     for _ in range(rng.randint(1, 5)):
         starts.append(len(times))
@@ -62,9 +62,9 @@ def test_edges_come_in_an_order_to_solve_them(batch: int) -> None:
                 source, target = edges[number]
                 assert times[source] == times[target]
                 assert {source, target} <= on_or_behind
-            assert {(int(a), int(b)) for a, b in zip(found.source_position, found.target_position)} == {
-                edge for number, edge in enumerate(edges) if number not in cyclic
-            }
+            ends = found.source_position.tolist(), found.target_position.tolist()
+            kept = {edge for number, edge in enumerate(edges) if number not in cyclic}
+            assert set(zip(*ends, strict=True)) == kept
             edges = [edge for number, edge in enumerate(edges) if number not in cyclic]
         assert cyclic == []
         _is_an_order(found, starts, edges, len(times))

@@ -1,4 +1,4 @@
-"""What the host did, of drawn calls: each thread walked call by call (docs/reference/execution-graph.md, 3.5)."""
+"""What the host did, of drawn calls: threads walked call by call (docs/reference/execution-graph.md, 3.5)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from rpl_analysis.execution_graph.results.loads import host_timeline
 from rpl_core.model.trace import CallKind, CallMeaning
 
-#: What each function means, and how often it is drawn: waits, copies of both kinds, and others.
+#: What each function means: waits, copies of both kinds, and others.
 FUNCTIONS = (
     ("hipMemcpyAsync", CallMeaning(CallKind.OTHER, copies=True)),
     ("hipMemcpy", CallMeaning(CallKind.BLOCKING_COPY, copies=True)),
@@ -25,7 +25,7 @@ WAITS = {CallKind.STREAM_SYNC, CallKind.EVENT_SYNC, CallKind.DEVICE_SYNC}
 
 
 def _drawn(rng: random.Random) -> list[tuple[int, int, int, int]]:
-    """(thread, begin, end, function), some inside of others, in no order; the first threads have few calls."""
+    """(thread, begin, end, function), some inside of others, in no order; many threads have one call."""
     calls = []
     for thread in range(rng.randint(1, 4)):
         at = rng.randint(0, 3)
