@@ -171,6 +171,22 @@ def _charts(page: str) -> list[str]:
     return [text.split("</svg>")[0] for text in page.split('class="drawing plot"')[1:]]
 
 
+@pytest.mark.parametrize("chart", [0, 1])
+def test_curves_fill_their_picture_and_stay_inside(shown: tuple[AttPart, str], chart: int) -> None:
+    """Marks of an axis would follow a wrong extent: what was drawn beyond the frame nobody sees."""
+    frame = shown[1].split('class="drawing plot"')[chart + 1]
+    found = re.search(r'viewBox="0 0 (\d+) (\d+)"', frame.split(">")[0] + frame)
+    assert found is not None
+    width, height = map(int, found.groups())
+    paths = re.findall(r'd="(M[^"]*)"><title>', _charts(shown[1])[chart])
+    across = [float(x) for path in paths for x in re.findall(r"[MH]([\d.]+)", path)]
+    upward = [float(y) for path in paths for y in re.findall(r"V(-?[\d.]+)", path)]
+    assert 0 <= min(across) < 0.15 * width
+    assert 0.85 * width < max(across) <= width
+    assert 0 <= min(upward) < 0.15 * height
+    assert 0.7 * height < max(upward) <= height
+
+
 def _value(curve, clock: int) -> int:
     before = [v for c, v in zip(curve.clocks, curve.values, strict=True) if c <= clock]
     return before[-1] if before else 0
