@@ -144,3 +144,15 @@ def _document_says(document, model: DeviceModel, plugin: str) -> None:
     assert set(document["counted"]) == {one.name for one in model.counter_map.quantities}
     for what, words in (("flops", "floating-point operations"), ("active lanes", "active lanes")):
         assert (what in counted) != (words in document["not_counted"])
+
+
+@pytest.mark.parametrize("model", [model for _, model in MODELS], ids=lambda model: model.name)
+def test_work_of_each_type_has_a_counter_and_a_rate_of_its_pipe(model: DeviceModel) -> None:
+    """Operations on whole numbers are none on floating-point ones, whichever pipe does them."""
+    quantities = {one.name for one in model.counter_map.quantities}
+    for work in model.counter_map.work:
+        assert work.quantity in quantities
+        assert work.floating == (not work.data_type.startswith("I")), work.data_type
+        pipe, kind = work.quantity.split("_")[0], work.quantity.split("_")[-1]
+        assert (pipe.upper(), kind.upper()) == (work.pipe.name, work.data_type)
+        assert ("flops" in work.quantity) == work.floating
