@@ -46,6 +46,29 @@ def test_what_a_trial_started_ends_with_it(tmp_path):
     raise AssertionError("it still runs")
 
 
+def test_a_session_that_broke_is_told_from_one_that_passed(tmp_path):
+    """What nobody waited for is an error when pytest ends, and no test's failure."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+    test = tmp_path / "test_it.py"
+    test.write_text(
+        "class Left:\n"
+        "    def __init__(self): self.me = self\n"
+        "    def __del__(self): raise ValueError('left')\n"
+        "def test_it():\n"
+        "    import gc\n"
+        "    gc.collect(); gc.disable()\n"
+        "    Left()\n"
+    )
+    status = run(
+        "from pathlib import Path; import trial\n"
+        "child = trial.start(Path(sys.argv[1]), None, [sys.argv[1]], 60.0, Path(sys.argv[2]))\n"
+        "print(trial.status_of(child) == trial.SESSION_BROKE)",
+        test,
+        tmp_path / "log",
+    )
+    assert status == "True", (tmp_path / "log").read_text()
+
+
 def test_a_statement_that_no_test_comes_by_has_no_tests(tmp_path):
     script = (
         "from pathlib import Path; import covering; root = Path(sys.argv[1]); kept = root / 'kept'\n"

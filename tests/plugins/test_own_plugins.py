@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
+import re
+from importlib.metadata import distribution, entry_points
 
 import attrs
 import pytest
@@ -140,3 +141,36 @@ def test_the_rocpd_reader(host, rpl_make_rocpd, tmp_path, number_of_launches):
 def test_every_diagnostic_so_far_is_empty(host):
     """Last: nothing above made a plugin misbehave."""
     assert host.diagnostics == ()
+
+
+def _required(name: str, seen: set[str]) -> set[str]:
+    """The distributions of ours that are installed with ``name``, itself included; no extras."""
+    if name not in seen:
+        seen.add(name)
+        for line in distribution(name).requires or ():
+            match = re.match(r"(rpl-[a-z0-9-]+)[^;]*(;.*extra)?", line)
+            if match is not None and match[2] is None:
+                _required(match[1], seen)
+    return seen
+
+
+def test_hooks_of_what_may_be_absent_are_optional_and_no_others():
+    """Else a plugin fails where the owner of a hook is not installed, or a misspelt hook is never called."""
+    from rpl_core import hookspecs
+
+    def hooks(module: object) -> set[str]:
+        return {name for name, one in vars(module).items() if hasattr(one, "rpl_spec")}
+
+    owners = dict.fromkeys(hooks(hookspecs), "rpl-core")
+    for entry in entry_points(group="rpl.hookspecs"):
+        owners |= dict.fromkeys(hooks(entry.load()), entry.dist.name)
+    optional = 0
+    for entry in entry_points(group="rpl.plugins"):
+        if entry.dist.name not in OWN:
+            continue
+        there = _required(entry.dist.name, set())
+        for name, one in vars(entry.load()).items():
+            if hasattr(one, "rpl_impl"):
+                assert one.rpl_impl["optionalhook"] == (owners[name] not in there), (entry.value, name)
+                optional += one.rpl_impl["optionalhook"]
+    assert optional > 1

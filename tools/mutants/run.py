@@ -115,6 +115,7 @@ def _own_tests(path: str) -> str:
 @attrs.define
 class _Trial:
     row: dict[str, Any]
+    met: list[str]
     log: Path
     since: float
 
@@ -150,9 +151,9 @@ def _try_all(path: Path, options: argparse.Namespace) -> None:
                 log = kept / f"{number}.log"
                 met = [*tests[:MOST_TESTS], *DECLARATIONS]
                 child = trial.start(ROOT / mutant.path, mutated(mutant), met, options.budget, log)
-                running[child] = _Trial(row, log, time.monotonic())
+                running[child] = _Trial(row, met, log, time.monotonic())
             if running:
-                _one_ended(running, key)
+                _one_ended(running, key, options.budget)
                 _save(path, content)
                 print(f"{len(waiting) + len(running)} to go; {dict(_outcomes(content, key))}", flush=True)
     finally:
@@ -168,7 +169,7 @@ def _name_of(content: dict[str, Any]) -> str:
     return f"seed-{content['seed']}-{hashlib.sha256(drawn.encode()).hexdigest()[:12]}"
 
 
-def _one_ended(running: dict[int, _Trial], key: str) -> None:
+def _one_ended(running: dict[int, _Trial], key: str, budget_s: float) -> None:
     import trial
 
     ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
@@ -177,6 +178,8 @@ def _one_ended(running: dict[int, _Trial], key: str) -> None:
     text = done.log.read_text(encoding="utf-8", errors="replace")
     failed = re.search(r"^failed: (.+)$", text, re.MULTILINE)
     counted = re.search(r"^tests: (\d+)$", text, re.MULTILINE)
+    if code == trial.SESSION_BROKE and _passes(done.met, budget_s):
+        code = 1  # by the change alone, as `make test` would tell
     # 1: a test failed, or could not be imported. A signal: the change made it loop or grow.
     known = {0: SURVIVED, 1: CAUGHT, 5: UNTESTED}
     done.row[key] = CAUGHT if code < 0 else known.get(code, f"broken {code}")
@@ -187,18 +190,22 @@ def _one_ended(running: dict[int, _Trial], key: str) -> None:
 
 def _doubt(content: dict[str, Any], key: str, budget_s: float, passed: set[str]) -> None:
     """A test that fails without any change caught nothing. Those that ``passed`` for the map are known."""
-    import trial
-
     rows = [row for row in content["mutants"] if row.get(key) == CAUGHT and row.get("caught_by")]
     failing: set[str] = set()
     for test in sorted({row["caught_by"] for row in rows if not row.get("sure")} - passed):
-        child = trial.start(ROOT, None, [test], budget_s, SCRATCH / "unchanged.log")
-        if trial.status_of(child) != 0:
+        if not _passes([test], budget_s):
             failing.add(test)
     for row in rows:
         row["sure"] = row["caught_by"] not in failing
         if not row["sure"]:
             row[key] = DOUBTFUL
+
+
+def _passes(tests: list[str], budget_s: float) -> bool:
+    """Whether they do without any change, the end of their session included."""
+    import trial
+
+    return trial.status_of(trial.start(ROOT, None, tests, budget_s, SCRATCH / "unchanged.log")) == 0
 
 
 def _outcomes(content: dict[str, Any], key: str = "outcome") -> Counter[str]:

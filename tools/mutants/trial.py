@@ -23,8 +23,10 @@ from children.sitecustomize import load_instead
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["end", "imported_before_forks", "spent_s", "start", "status_of"]
+__all__ = ["SESSION_BROKE", "end", "imported_before_forks", "spent_s", "start", "status_of"]
 
+#: No test failed, but the session ended by an error, such as of a process that a test left to itself.
+SESSION_BROKE = 4
 #: Memory of one trial: a change can make arrays grow.
 _MOST_BYTES = 8 * 2**30
 #: Processor seconds beyond the budget after which a trial counts as one that does not end.
@@ -49,8 +51,9 @@ def start(path: Path, source: str | None, tests: Sequence[str], budget_s: float,
     """Fork; the child runs ``tests`` with ``source`` instead of what ``path`` holds. Its process id.
 
     ``tests`` are files, or single tests, in the order in which they run. The child ends by 0 where all that
-    it began passed, by 1 where one failed, and by 5 where none ran; after ``budget_s`` of its and
-    its children's processor time no other one begins. A test that fails writes its name into the log.
+    it began passed, by 1 where one failed, by ``SESSION_BROKE`` where pytest itself did, and by 5 where none
+    ran; after ``budget_s`` of its and its children's processor time no other one begins. A test that fails
+    writes its name into the log.
     """
     child = os.fork()
     if child:
@@ -102,11 +105,18 @@ def _run(tests: Sequence[str], budget_s: float) -> int:
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     count = _Count(budget_s)
     for some in _few_files(tests):
-        code = int(pytest.main([*options, *some], plugins=[count]))
-        if count.failed or code not in (0, 2, 5):  # 2: asked to end, 5: no test for this leg
+        try:
+            code = int(pytest.main([*options, *some], plugins=[count]))
+        except BaseException:  # noqa: BLE001
+            # What was left over is found when all tests are done, and is an error where warnings are.
+            traceback.print_exc()
+            code = SESSION_BROKE
+        if count.failed:
             # The whole name, which may hold blanks.
             print(f"\nfailed: {count.failed}")
             return 1
+        if code not in (0, 2, 5):  # 2: asked to end, 5: no test for this leg
+            return SESSION_BROKE
         if count.is_over():
             break
     print(f"tests: {count.run}")

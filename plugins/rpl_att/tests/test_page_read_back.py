@@ -6,13 +6,14 @@ places are turned into clocks and waves by the two outermost labelled marks of e
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 
 import pytest
 
 from rpl_att.contract import AttPart
-from rpl_att.report_html import thread_traces_html
+from rpl_att.report_html import _wave_ticks, thread_traces_html
 from rpl_core.interfaces.section import SectionRequest
 
 THIN = "\N{NARROW NO-BREAK SPACE}"
@@ -171,6 +172,22 @@ def _charts(page: str) -> list[str]:
     return [text.split("</svg>")[0] for text in page.split('class="drawing plot"')[1:]]
 
 
+@pytest.mark.parametrize("chart", [0, 1])
+def test_curves_fill_their_picture_and_stay_inside(shown: tuple[AttPart, str], chart: int) -> None:
+    """Marks of an axis would follow a wrong extent: what was drawn beyond the frame nobody sees."""
+    frame = shown[1].split('class="drawing plot"')[chart + 1]
+    found = re.search(r'viewBox="0 0 (\d+) (\d+)"', frame.split(">")[0] + frame)
+    assert found is not None
+    width, height = map(int, found.groups())
+    paths = re.findall(r'd="(M[^"]*)"><title>', _charts(shown[1])[chart])
+    across = [float(x) for path in paths for x in re.findall(r"[MH]([\d.]+)", path)]
+    upward = [float(y) for path in paths for y in re.findall(r"V(-?[\d.]+)", path)]
+    assert 0 <= min(across) < 0.15 * width
+    assert 0.85 * width < max(across) <= width
+    assert 0 <= min(upward) < 0.15 * height
+    assert 0.7 * height < max(upward) <= height
+
+
 def _value(curve, clock: int) -> int:
     before = [v for c, v in zip(curve.clocks, curve.values, strict=True) if c <= clock]
     return before[-1] if before else 0
@@ -283,3 +300,18 @@ def test_facts_and_summary_are_those_of_the_block(shown: tuple[AttPart, str]) ->
     latency = part.memory_latency["vmcnt"]
     assert facts["Latency (vmcnt)"] == f"mean {latency.mean:,.0f}, median 777, max 12,345 cycles"
     assert facts["Headroom"] == f"{100 * (part.headroom_fraction or 0):.1f} % (memory wait + idle)"
+
+
+def test_marks_of_waves_are_whole_and_stand_apart() -> None:
+    """From none to the highest number, which is always told; closer than half of a step, labels touch."""
+    for peak in range(1, 300):
+        marks = [(_number(label), place) for place, label in _wave_ticks(peak)]
+        assert (marks[0][0], marks[-1][0]) == (0, peak)
+        assert 2 <= len(marks) <= 5
+        gaps = [high[0] - low[0] for low, high in itertools.pairwise(marks)]
+        assert all(gap == int(gap) >= 1 for gap in gaps)
+        assert 2 * min(gaps) >= max(gaps[:-1] or gaps)
+        places = [low[1] - high[1] for low, high in itertools.pairwise(marks)]
+        assert [place / gap for place, gap in zip(places, gaps, strict=True)] == pytest.approx(
+            [places[0] / gaps[0]] * len(gaps)
+        )

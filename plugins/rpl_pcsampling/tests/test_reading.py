@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import random
 from collections import Counter
 
 import pytest
@@ -13,6 +14,7 @@ from rpl_core.errors import BadDataError
 from rpl_core.model.metric import Origin
 from rpl_core.model.trace import TraceRole
 from rpl_pcsampling.reader import PcSampleReader
+from rpl_pcsampling.reading import kernel_names
 from rpl_pcsampling.samples import EXTRA, STALL_REASONS, UNKNOWN, Method, Position
 from rpl_testkit.contracts import assert_reader
 
@@ -222,3 +224,33 @@ def test_both_formats_of_one_process_count_once(tmp_path):
     (inputs,) = PcSampleReader().claim([table, path, trace])
     assert inputs.paths[0] == path
     assert set(inputs.paths) == {path, table, trace}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_kernels_are_named_by_rows_that_are_whole(tmp_path, seed):
+    """Rows cut short, without a number or without a name are passed over, and cost no other row."""
+    draw = random.Random(seed)
+    header = ["Kind", "Dispatch_Id", "Kernel_Name", "Start"]
+    draw.shuffle(header)
+    lines, expected = [header], {}
+    for number in range(20):
+        row = {"Kind": "K", "Dispatch_Id": str(number), "Kernel_Name": f"k{number}", "Start": "5"}
+        damage = draw.choice(("none", "none", "number", "name", "short", "long", "digit"))
+        if damage == "number":
+            row["Dispatch_Id"] = draw.choice(("", "x", "-1", "1.5", "\N{SUPERSCRIPT TWO}"))
+        elif damage == "digit":
+            row["Dispatch_Id"] = "\N{ARABIC-INDIC DIGIT THREE}"
+        elif damage == "name":
+            row["Kernel_Name"] = ""
+        else:
+            expected |= {number: f"k{number}"} if damage == "none" else {}
+        cells = [row[name] for name in header]
+        lines.append(cells[:-1] if damage == "short" else [*cells, "more"] if damage == "long" else cells)
+    path = tmp_path / "trace.csv"
+    path.write_text("\n".join(",".join(line) for line in lines) + "\n", encoding="utf-8")
+    assert kernel_names(path) == expected
+    for lost in ("Dispatch_Id", "Kernel_Name"):
+        path.write_text(",".join(name for name in header if name != lost) + "\n1,2,3\n")
+        assert kernel_names(path) == {}
+    path.write_text("")
+    assert kernel_names(path) == {}

@@ -17,7 +17,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rpl_vmreplay.inputs.arguments import KINDS, Constants, Content, Pointer, Scalar, Varied, pattern_of
+from rpl_vmreplay.inputs.arguments import (
+    KINDS,
+    Constants,
+    Content,
+    Pointer,
+    Scalar,
+    Varied,
+    content_of,
+    pattern_of,
+)
 from rpl_vmreplay.inputs.choose import Chooser
 
 LETTERS = {"i1": "b", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "f2": "e", "f4": "f", "f8": "d"}
@@ -281,3 +290,42 @@ def test_what_integers_hold_by_their_kind(element):
         assert (np.diff(of(kind, rising)) >= 0).all(), kind
     addresses = Content(element, used, holds_addresses=True, ascending=False)
     assert all(list(of(kind, addresses)) == [3, 90, 17, 4] for kind in KINDS)
+
+
+@pytest.mark.parametrize("element", ["i1", "u1", "i4", "u4", "i8", "f4", "bf", "b1"])
+def test_what_is_captured_tells_addresses_and_offsets(element):
+    """Offsets rise to their end, behind which zeros lie; a word into captured memory is an address."""
+    draw = random.Random(element)
+    size = 2 if element == "bf" else int(element[1])
+    regions = [(0x7F0000000000, 0x7F0000001000), (0x100, 0x200)]
+    for _ in range(150):
+        count = 64 // size
+        numbers = [draw.randint(0, 99) for _ in range(draw.randint(0, count))]
+        if draw.random() < 0.6:
+            numbers.sort()
+        if draw.random() < 0.2:
+            numbers = [7] * len(numbers)
+        numbers += [0] * (count - len(numbers))
+        captured = b"".join(number.to_bytes(size, "little") for number in numbers)
+        words = [int.from_bytes(captured[at : at + 8], "little") for at in range(0, 64, 8)]
+        if draw.random() < 0.3:
+            words[3] = draw.choice(
+                (0x7F0000000000, 0x7F0000000FFF, 0x7F0000001000, 0xFF, 0x100, 0x200, 0x1FF)
+            )
+            captured = b"".join(word.to_bytes(8, "little") for word in words)
+            numbers = [int.from_bytes(captured[at : at + size], "little") for at in range(0, 64, size)]
+        found = content_of(Pointer(0, 0, 64, element), captured, regions)
+        assert found.holds_addresses == any(b <= word < e for word in words for b, e in regions)
+        used = numbers[: max((n + 1 for n, number in enumerate(numbers) if number), default=0)]
+        if element[0] == "i":
+            used = [number - (number >> (8 * size - 1) << (8 * size)) for number in used]
+        rises = len(used) > 2 and used == sorted(used) and used[0] != used[-1]
+        assert found.ascending == (rises and element[0] in "iu" and element != "u1")
+        assert (found.element, found.captured, found.size) == (element, captured, size)
+
+
+def test_what_is_not_told_is_guessed_by_the_size_of_numbers():
+    floats = np.array([1.5, -2e3, 3e-4, 7.0] * 8, "<f4").tobytes()
+    whole = np.arange(1, 33, dtype="<i4").tobytes()
+    for captured, element in ((floats, "f4"), (whole, "i4"), (bytes(64), "f4"), (floats + whole, "i4")):
+        assert content_of(Pointer(0, 0, 64, None), captured, ()).element == element

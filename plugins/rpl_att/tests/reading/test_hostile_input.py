@@ -164,9 +164,12 @@ def test_a_gzipped_folder_reads_like_the_plain_one(sound):
 
 def test_too_many_waves_are_refused(sound, monkeypatch):
     monkeypatch.setattr("rpl_att.reading.wave_files.MAX_WAVES", 3)
-    waves = {str(n): ["a.json", 0, 1] for n in range(4)}
-    sound.index(wave_filenames={"0": {"0": {"0": waves}}})
-    assert any("more than 3 waves" in warning for warning in sound.block().warnings)
+    for count, refused in ((2, False), (3, False), (4, True)):
+        # Over engines, SIMDs and slots together.
+        waves = {str(n): {"0": {"0": {"0": [f"{n}.json", 0, 1]}}} for n in range(count)}
+        sound.index(wave_filenames=waves)
+        told = any("more than 3 waves" in warning for warning in sound.block().warnings)
+        assert told == refused, count
 
 
 def test_a_gigantic_skeleton_is_refused(sound, monkeypatch):

@@ -135,6 +135,9 @@ class Child:
             group.start_soon(self._listen, tell)
             while await self._more():
                 pass
+            if self._printed_too_much:
+                group.cancel_scope.cancel()
+        self._require_bounded()
         code = await self.process.wait()
         return Answer(code, bytes(self._out), tuple(self.notes))
 
@@ -145,6 +148,7 @@ class Child:
             while b"\n" not in self._out and await self._more():
                 pass
             group.cancel_scope.cancel()
+        self._require_bounded()
         if b"\n" not in self._out:
             await self.process.wait()
             return None
@@ -172,9 +176,16 @@ class Child:
             self._out += await self.process.stdout.receive()
         except anyio.EndOfStream:
             return False
-        if len(self._out) > _MOST_BYTES:
+        return not self._printed_too_much
+
+    @property
+    def _printed_too_much(self) -> bool:
+        return len(self._out) > _MOST_BYTES
+
+    def _require_bounded(self) -> None:
+        # Outside of task groups, which would wrap the error: nobody catches a group of one.
+        if self._printed_too_much:
             raise BadDataError(f"rpl printed more than {_MOST_BYTES >> 20} MiB, so it is not read")
-        return True
 
     async def _listen(self, tell: Tell) -> None:
         assert self.process.stderr is not None

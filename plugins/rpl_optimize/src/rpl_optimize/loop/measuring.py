@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rpl_core.errors import ApplicationError, BadDataError, TimeLimitError
+from rpl_core.errors import ApplicationError, BadDataError, MissingError, TimeLimitError
 from rpl_core.files import write_atomic
 from rpl_core.ingest import load_recording
 from rpl_core.model.device import DeviceModel
@@ -145,7 +145,7 @@ class MeasureStage:
         for plan in begun.under_way:
             try:
                 manifest = read_manifest(self._place_of(plan))
-            except (OSError, BadDataError) as error:
+            except (MissingError, BadDataError) as error:
                 self.tools.note(f"warning: the {plan.stage} that was under way begins anew: {error}")
                 continue
             if manifest.seed == plan.seed:
