@@ -71,27 +71,31 @@ def _repr(self: Any) -> str:
 
 # Plain classes, built as attrs would.
 
-#: What attrs reads or leaves alone: in a class, and in one that it inherits from as well.
-_OWN = {"__init__", "__slots__", "__match_args__", "__setattr__", "__delattr__"}
-_OWN |= {"__getstate__", "__setstate__"}
-_INHERITED = ("__attrs_attrs__", "__attrs_pre_init__", "__attrs_post_init__", "__attrs_init_subclass__")
+#: What attrs reads in a class and in those that it inherits from, and what it leaves alone in a class.
+_READ = {"__attrs_attrs__", "__attrs_pre_init__", "__attrs_post_init__", "__attrs_init_subclass__"}
+_LEFT_ALONE = {"__init__", "__slots__", "__match_args__", "__setattr__", "__delattr__"}
+_LEFT_ALONE |= {"__getstate__", "__setstate__"}
+_NEVER_PLAIN = _READ | _LEFT_ALONE
 _OF_ATTRS = (type(attrs.field()), type(attrs.Factory(list)))
-_CONSTANTS = (str, int, float, bool, tuple, dict, type(None))
+_CONSTANTS = {str, int, float, bool, tuple, dict, type(None)}
 
 
 def _is_plain(cls: Any, kw_only: bool = False) -> bool:
     """Whether annotations and defaults say all about ``cls``, and nothing in it holds on to the class."""
-    body, fields, bases = vars(cls), cls.__annotations__, cls.__mro__[1:]
-    with_default = [name in body for name in fields]
-    return not (
-        _OWN & body.keys()
-        or any(hasattr(cls, name) for name in _INHERITED)
-        or issubclass(cls, BaseException)
-        or any(getattr(base, "__slots__", ()) for base in bases)
-        or any(name.startswith("_") or "ClassVar" in str(said) for name, said in fields.items())
-        or (not kw_only and with_default != sorted(with_default))  # attrs tells what is wrong with it
-        or any(map(_is_special, body.values()))
-    )
+    body, fields = vars(cls), cls.__annotations__
+    if not _NEVER_PLAIN.isdisjoint(body) or any(map(_is_special, body.values())):
+        return False
+    for base in cls.__mro__[1:-1]:
+        if base is BaseException or not _READ.isdisjoint(vars(base)) or vars(base).get("__slots__"):
+            return False
+    has_default = False
+    for name, said in fields.items():
+        if name.startswith("_") or "ClassVar" in str(said):
+            return False
+        if has_default and name not in body and not kw_only:
+            return False  # attrs tells what is wrong with it
+        has_default = name in body
+    return True
 
 
 def _is_special(value: Any) -> bool:
