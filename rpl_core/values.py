@@ -76,7 +76,7 @@ _READ = {"__attrs_attrs__", "__attrs_pre_init__", "__attrs_post_init__", "__attr
 _LEFT_ALONE = {"__init__", "__slots__", "__match_args__", "__setattr__", "__delattr__"}
 _LEFT_ALONE |= {"__getstate__", "__setstate__"}
 _NEVER_PLAIN = _READ | _LEFT_ALONE
-_OF_ATTRS = (type(attrs.field()), type(attrs.Factory(list)))
+_OF_ATTRS: tuple[type, ...] = (type(attrs.field()), type(attrs.Factory(list)))
 _CONSTANTS = {str, int, float, bool, tuple, dict, type(None)}
 
 
@@ -158,14 +158,14 @@ class _Description:
 
     def __init__(self, declared: type, names: tuple[str, ...], kw_only: bool) -> None:
         self.names = names
-        self._declared, self._options = declared, {"eq": False, "repr": False, "kw_only": kw_only}
+        self._declared, self._kw_only = declared, kw_only
 
     def __get__(self, _instance: object, _class: type) -> Any:
         return self._described
 
     @cached_property
     def _described(self) -> Any:
-        return attrs.fields(attrs.frozen(self._declared, **self._options))
+        return attrs.fields(attrs.frozen(self._declared, eq=False, repr=False, kw_only=self._kw_only))
 
 
 def _get_state(self: Any) -> dict[str, Any]:
