@@ -107,18 +107,28 @@ def _entries(
         text = distribution.read_text("entry_points.txt")
         if not text or not any(f"[{group}]" in text for group in groups):
             return []
-        described = distribution.metadata  # parsed once: the dearest step of the search
-        name = str(described["Name"] or "")
+        name, version = _name_and_version(distribution)
         if not name or metadata.distribution(name).locate_file("") != distribution.locate_file(""):
             return []  # Python finds another copy first
         return [
-            InstalledEntry(entry.name, entry.value, name, described["Version"], entry.group)
+            InstalledEntry(entry.name, entry.value, name, version, entry.group)
             for entry in distribution.entry_points
             if entry.group in groups
         ]
     except Exception as error:  # noqa: BLE001 - any installed package may have broken metadata
         problems.append(f"unreadable package metadata skipped: {type(error).__name__}: {error}")
         return []
+
+
+def _name_and_version(distribution: metadata.Distribution) -> tuple[str, str]:
+    """Both from the headers of the metadata; "" for what is not there.
+
+    ``distribution.metadata`` parses all of it as an e-mail, which was the dearest step of the search.
+    """
+    text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+    headers = text.partition("\n\n")[0]
+    name, version = (re.search(rf"^{header}:(.*)$", headers, re.M | re.I) for header in ("Name", "Version"))
+    return name[1].strip() if name else "", version[1].strip() if version else ""
 
 
 # Which distribution brings what, from the data file of the distribution that knows them all.

@@ -62,7 +62,8 @@ def test_help_with_options_of_plugins_loads_no_numpy(command):
 
 #: What only other recordings, other output or the models of the documents need.
 NOT_FOR_TIMES = (
-    *("pydantic", "networkx", "rich", "subprocess", "ijson", "elftools", "numpy.ma"),
+    *("pydantic", "pydantic_core", "pydantic_core.core_schema", "networkx", "rich", "subprocess"),
+    *("ijson", "elftools", "numpy.ma"),
     *("rpl_att.contract", "rpl_core.process"),
     *("rpl_analysis.counters.join", "rpl_analysis.roofline.kernel"),
     *("rpl_att.analysis.att_block", "rpl_att.decoded_trace", "rpl_att.reading"),
@@ -84,6 +85,25 @@ def test_analysing_times_imports_nothing_for_other_recordings(rpl_make_rocpd, tm
 
 def test_names_of_modules_that_are_watched_exist():
     assert [name for name in NOT_FOR_TIMES if find_spec(name) is None] == []
+
+
+PYDANTIC_LATER = """
+import sys
+from rpl_core.documents import check_draft
+shape = {"type": "typed-dict", "fields": {"x": {"type": "typed-dict-field", "schema": {"type": "int"}}}}
+print(check_draft(shape, {"x": 3}), "pydantic_core" in sys.modules)
+import pydantic, pydantic_core
+print(pydantic.create_model("M", x=(int, ...))(x=4).x)
+try:
+    check_draft(shape, {"x": "three"})
+except pydantic.ValidationError as error:
+    print(error.error_count())
+"""
+
+
+def test_pydantic_shares_the_engine_that_checked_documents_before_it_was_imported():
+    done = subprocess.run([sys.executable, "-c", PYDANTIC_LATER], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["{'x': 3} False", "4", "1"]
 
 
 ONE_THREAD = """

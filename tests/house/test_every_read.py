@@ -43,6 +43,7 @@ OPENINGS = {
     "rpl_core/profiling.py:_overwrite": OWN,
     "rpl_core/run_directory.py:_change_state": OWN,
     "rpl_core/plugins/entry_points.py:_entries": INSTALLED,
+    "rpl_core/plugins/entry_points.py:_name_and_version": INSTALLED,
     "rpl_core/plugins/trial.py:_tried": SYSTEM,
     "rpl_core/process/__init__.py:_open_repeatable_stdin": SYSTEM,
     "rpl_core/process/__init__.py:_reopened": SYSTEM,

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, cast,
 import attrs
 
 from rpl_core.model.metric import Metric
-from rpl_core.values import frozen
+from rpl_core.values import frozen, plain_fields
 
 if TYPE_CHECKING:
     from attrs import frozen as record
@@ -164,6 +164,8 @@ def plain_values(value: Any) -> Any:
 @cache
 def _names(kind: Any) -> tuple[str, ...] | None:
     """The fields that documents hold; ``None`` for what is no value with fields."""
+    if plain := plain_fields(kind):
+        return plain
     if not attrs.has(kind):
         return None
     return tuple(field.name for field in attrs.fields(kind) if not field.metadata.get("inside"))
