@@ -17,7 +17,6 @@
 #include <type_traits>
 #include <vector>
 #include <sys/mman.h>
-#include <ucontext.h>
 
 #define __HIP_PLATFORM_AMD__ 1
 #define __host__
@@ -54,6 +53,30 @@ typedef struct hipEvent_ *hipEvent_t;
 inline uint3 threadIdx, blockIdx;
 inline dim3 blockDim, gridDim;
 
+// Goes on on another stack; swapcontext would take two calls of the system for each. In each object, linked once.
+extern "C" void x86_switch(void **stack, void *other);
+asm(R"(
+  .pushsection .text.x86_switch, "axG", @progbits, x86_switch, comdat
+  .weak x86_switch
+x86_switch:
+  push %rbp
+  push %rbx
+  push %r12
+  push %r13
+  push %r14
+  push %r15
+  mov %rsp, (%rdi)
+  mov %rsi, %rsp
+  pop %r15
+  pop %r14
+  pop %r13
+  pop %r12
+  pop %rbx
+  pop %rbp
+  ret
+  .popsection
+)");
+
 namespace x86 {
 constexpr int wave_size = 64;
 constexpr size_t stack_bytes = 256 << 10, lds_bytes = 64 << 10;
@@ -61,7 +84,7 @@ constexpr size_t stack_bytes = 256 << 10, lds_bytes = 64 << 10;
 enum State { ready, at_barrier, at_exchange, ended };
 
 struct Thread {
-  ucontext_t context;
+  void *stack;
   uint3 index;
   int number;
   State state;
@@ -79,7 +102,7 @@ inline std::vector<Thread> threads;
 inline std::vector<uint64_t> active; // Of each wave, the lanes that took part in its last exchange.
 inline int yeses, waited;       // Of the last barrier.
 inline Thread *running;
-inline ucontext_t scheduler;
+inline void *scheduler;
 inline std::function<void()> body;
 inline char *stacks;
 alignas(16) inline char lds[lds_bytes];
@@ -88,13 +111,13 @@ inline void *dynamic_lds() { return lds; }
 
 inline void wait(State state) {
   running->state = state;
-  swapcontext(&running->context, &scheduler);
+  x86_switch(&running->stack, scheduler);
 }
 
 inline void run_thread() {
   body();
   running->state = ended;
-  swapcontext(&running->context, &scheduler);
+  x86_switch(&running->stack, scheduler);
 }
 
 // Lanes of a wave that wait at one line go on together when none of the wave can without.
@@ -120,16 +143,16 @@ inline bool exchanged(size_t wave) {
 inline void run_block() {
   for (Thread &thread : threads) {
     thread.state = ready;
-    getcontext(&thread.context);
-    thread.context.uc_stack = {stacks + thread.number * stack_bytes, 0, stack_bytes};
-    makecontext(&thread.context, run_thread, 0);
+    void **top = (void **)(stacks + (thread.number + 1) * stack_bytes) - 8; // Six registers, then where to begin.
+    top[6] = (void *)run_thread;
+    thread.stack = top;
   }
   for (bool more = true; more;) {
     for (Thread &thread : threads) {
       if (thread.state != ready) continue;
       running = &thread;
       threadIdx = thread.index;
-      swapcontext(&scheduler, &thread.context);
+      x86_switch(&scheduler, thread.stack);
     }
     more = false;
     for (size_t wave = 0; wave < active.size(); wave++) more |= exchanged(wave);
