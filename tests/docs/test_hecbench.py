@@ -120,9 +120,9 @@ def test_a_program_that_ends_with_an_error_never_passes(script, tmp_path, status
 @pytest.mark.parametrize(
     ("sibling", "own_text", "outcome", "detail"),
     [
-        (["7"], ["8"], "x86", "as its OpenMP sibling has it, 1 lines, the last: 7"),
-        (["8"], ["7"], "x86", "as its own text alone has it, 1 lines, the last: 7"),
-        (None, ["7"], "x86", "as its own text has it, 1 lines, the last: 7"),
+        (["7"], ["8"], "x86", "as its OpenMP sibling has it, 1 lines, among them 7"),
+        (["8"], ["7"], "x86", "as its own text alone has it, 1 lines, among them 7"),
+        (None, ["7"], "x86", "as its own text has it, 1 lines, among them 7"),
         (["8"], None, "differs", "'7', x86 '8'"),
         (["8"], ["9"], "differs", "'7', x86 '8'; '7', x86 '9'"),
         (

@@ -214,9 +214,9 @@ class Checkout:
                 unknown.append(str(error))
                 continue
             if difference is None:
-                last = [line for line in ours if _NUMBER.search(line)][-1]
+                last = max(ours, key=lambda line: len(re.findall(r"[:=]\s*[-+.\d]", line)))
                 also = " alone" if differences else ""
-                told = f"as {what}{also} has it, {len(ours)} lines, the last: {_short(last)}"
+                told = f"as {what}{also} has it, {len(ours)} lines, among them {_short(last)}"
                 return Row(program, "x86", said, told)
             if steady:
                 differences.append(difference)
