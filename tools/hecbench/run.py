@@ -29,6 +29,7 @@ does them anew.
 from __future__ import annotations
 
 import argparse
+import bz2
 import csv
 import math
 import os
@@ -153,6 +154,9 @@ class Checkout:
         if not commands:
             return Row(program, "not-run", "", "`make run` calls no program of its folder")
         output = ""
+        for given in {folder / word for command in commands for word in command[1:]}:
+            if (packed := given.with_name(f"{given.name}.bz2")).exists():
+                given.write_bytes(bz2.decompress(packed.read_bytes()))
         for command in commands:
             launcher = [*RPL, "-q", "emu", "run", "--time-limit", str(self.seconds)]
             launcher += ["--gpus", "2"] if program in _FOR_TWO_GPUS else []
@@ -214,7 +218,7 @@ class Checkout:
                 unknown.append(str(error))
                 continue
             if difference is None:
-                last = max(ours, key=lambda line: len(re.findall(r"[:=]\s*[-+.\d]", line)))
+                last = max(reversed(ours), key=lambda line: len(re.findall(r"[:=]\s*[-+.\d]", line)))
                 also = " alone" if differences else ""
                 told = f"as {what}{also} has it, {len(ours)} lines, among them {_short(last)}"
                 return Row(program, "x86", said, told)
