@@ -73,11 +73,12 @@ KERNEL mfma_loop(f4* o, const h4* a) {
   o[I] = s;
 }
 """
-#: Kernel, workgroups, bytes of output of a work-item. Inputs are random.
+#: Kernel, workgroups, bytes of output of a work-item. Inputs are random. Loops of 64 workgroups took 20 ms,
+#: of which one time slice of another process is a fifth: too much to tell what two threads gain.
 KERNELS = {
-    "fma_loop": (64, 4), "xor_shift": (64, 4), "collatz": (256, 4), "vector_add": (4096, 4),
-    "copy16": (4096, 16), "reduce": (4096, 4), "gemm_tiled": (256, 4), "strided": (4096, 4),
-    "mfma_loop": (64, 16),
+    "fma_loop": (512, 4), "xor_shift": (512, 4), "collatz": (1024, 4), "vector_add": (16384, 4),
+    "copy16": (4096, 16), "reduce": (16384, 4), "gemm_tiled": (256, 4), "strided": (16384, 4),
+    "mfma_loop": (256, 16),
 }  # fmt: skip
 COPIED = "copy16"
 

@@ -5,15 +5,17 @@
 CHECKOUT is one of https://github.com/zjin-lcf/HeCBench that may be written to: programs are built in it as
 their Makefiles say, with a `hipcc` of clang and the runtime of `rpl emu get-runtime`. What they are
 called with: arguments.tsv where their own run would take long (`;;` parts several runs), else what `make run`
-does. sizes.tsv makes sizes smaller that stand in the sources.
+does. sizes.tsv makes sizes smaller that stand in the sources; prints.tsv lets programs check or print their
+result that would not.
 
 A row of FILE (default results.tsv beside this script, which holds the project's own run) for each program:
 
     pass      its own words say so (words.tsv has each program's; else a line with PASS or its like)
-    x86       what it prints, times left out, is what its OpenMP sibling prints, built for this CPU
-    no-check  it ran to its end, and neither says whether that is right
-    unfit     by its text it can't be right on a wave of 64 lanes; unfit.tsv says why
-    differs   it prints other results than its sibling, by numbers or by lines
+    x86       what it prints, times left out, is what its OpenMP sibling prints, built for this CPU, or what
+              its text prints that g++ compiled over x86/hip/hip_runtime.h, its threads one after the other
+    no-check  it ran to its end, and none of these says whether that is right
+    unfit     by its text it has no one right result on a wave of 64 lanes; unfit.tsv says why
+    differs   it prints other results than both, by numbers or by lines
     wrong     its own words say that it failed, or it ended with an error
     refused   it reached what the emulator does not offer; the last column has the emulator's line
     limit     it did not end in --seconds, or printed more than is read
@@ -27,11 +29,13 @@ does them anew.
 from __future__ import annotations
 
 import argparse
+import bz2
 import csv
 import math
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -87,6 +91,8 @@ _TIMES = re.compile(
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.IGNORECASE)
 _CLOSE = 1e-4
 _TWO_ROUNDINGS = "EXTRA_CFLAGS=-ffp-contract=off"
+#: They end at once where they find one GPU.
+_FOR_TWO_GPUS = frozenset({"p2p"})
 
 
 @frozen
@@ -121,7 +127,6 @@ class Checkout:
         (openmp / "omp.h").symlink_to(Path(headers.stdout.strip(), "omp.h"))
         self.environment = {
             **os.environ,
-            "PATH": f"{HERE}:{os.environ['PATH']}",
             "HIPCC_COMPILE": " ".join(words),
             "HIPCC_LINK": " ".join(link_words(runtime)),
             "HIPCC_OPENMP": str(openmp),
@@ -139,18 +144,23 @@ class Checkout:
     def tried(self, program: str, *options: str) -> Row:
         """Build, run, judge. ``options`` are of make."""
         folder = self.sources / f"{program}-hip"
-        smaller = self.made_smaller(program)
+        changed = self.changed(program)
+        shutil.rmtree(self.sources / f"{program}-x86", ignore_errors=True)  # of other sizes
         built = self.make(folder, *options)
         if built.returncode:
             return Row(program, "not-built", "", _why_not_built(built.stderr + built.stdout))
         commands = self.commands(program, folder)
-        said = smaller + " ;; ".join(shlex.join(command) for command in commands)
+        said = changed + " ;; ".join(shlex.join(command) for command in commands)
         if not commands:
             return Row(program, "not-run", "", "`make run` calls no program of its folder")
         output = ""
+        for given in {folder / word for command in commands for word in command[1:]}:
+            if (packed := given.with_name(f"{given.name}.bz2")).exists():
+                given.write_bytes(bz2.decompress(packed.read_bytes()))
         for command in commands:
-            launcher = [*RPL, "-q", "emu", "run", "--time-limit", str(self.seconds), "--"]
-            status, printed, errors = self.call([*launcher, *command], folder)
+            launcher = [*RPL, "-q", "emu", "run", "--time-limit", str(self.seconds)]
+            launcher += ["--gpus", "2"] if program in _FOR_TWO_GPUS else []
+            status, printed, errors = self.call([*launcher, "--", *command], folder)
             output += printed
             if status == 69:
                 return Row(program, "refused", said, _line(errors, "rpl|softkfd|emu"))
@@ -168,18 +178,22 @@ class Checkout:
         (self.outputs / f"{program}.txt").write_text(output)
         return self.judged(program, said, output, commands, alike=_TWO_ROUNDINGS in options)
 
-    def made_smaller(self, program: str) -> str:
-        """Sizes that stand in the sources. Raises SystemExit where one does not."""
+    def changed(self, program: str) -> str:
+        """Its sources by both tables. Raises SystemExit where one does not hold what is replaced."""
         told = []
-        for row in (HERE / "sizes.tsv").read_text().splitlines():
-            name, file, large, small = row.split("\t")
-            if name == program:
-                text = (self.sources / file).read_text(errors="surrogateescape")
-                if large not in text and small not in text:
-                    raise SystemExit(f"{file} holds no {large!r}: this is another commit than {COMMIT}")
-                (self.sources / file).write_text(text.replace(large, small), errors="surrogateescape")
-                told.append(f"[{large} -> {small}] ")
-        return "".join(told)
+        for table in ("sizes.tsv", "prints.tsv"):
+            for row in (HERE / table).read_text().splitlines():
+                name, file, old, new = row.split("\t")
+                if name == program:
+                    text = (self.sources / file).read_text(errors="surrogateescape")
+                    if old not in text and new not in text:
+                        raise SystemExit(f"{file} holds no {old!r}: this is another commit than {COMMIT}")
+                    if old not in new or new not in text:  # once, where the old stands in the new
+                        (self.sources / file).write_text(text.replace(old, new), errors="surrogateescape")
+                    if file.startswith(f"{program}-omp/"):
+                        continue  # as the program's own
+                    told.append(f"[{old} -> {new}] " if table == "sizes.tsv" else "[prints.tsv] ")
+        return "".join(dict.fromkeys(told))
 
     def judged(self, program: str, said: str, output: str, commands: list[list[str]], *, alike: bool) -> Row:
         """By its own words, else by x86. ``alike``: it was built to round as x86 does."""
@@ -194,39 +208,66 @@ class Checkout:
         ours = _results(output)
         if not any(_NUMBER.search(line) for line in ours):
             return Row(program, "no-check", said, "no check, and it prints no result")
-        try:
-            theirs = _results(self.on_x86(program, commands))
-        except NoReferenceError as error:
-            return Row(program, "no-check", said, f"no check; {error}")
-        difference = _difference(ours, theirs)
-        if difference is None:
-            return Row(program, "x86", said, f"{len(ours)} lines, the last: {ours[-1]}")
-        if alike or " lines, x86 " in difference:
-            if _difference(theirs, _results(self.on_x86(program, commands))):
-                return Row(program, "no-check", said, "no check; its sibling prints another result each time")
+        unknown, differences = [], []
+        for what, reference in (("its OpenMP sibling", self.sibling), ("its own text", self.own_text)):
+            try:
+                theirs = _results(reference(program, commands))
+                difference = _difference(ours, theirs)
+                steady = not difference or not _difference(theirs, _results(reference(program, commands)))
+            except NoReferenceError as error:
+                unknown.append(str(error))
+                continue
+            if difference is None:
+                last = max(reversed(ours), key=lambda line: len(re.findall(r"[:=]\s*[-+.\d]", line)))
+                also = " alone" if differences else ""
+                told = f"as {what}{also} has it, {len(ours)} lines, among them {_short(last)}"
+                return Row(program, "x86", said, told)
+            if steady:
+                differences.append(difference)
+            else:
+                unknown.append(f"{what} prints another result each time")
+        if not differences:
+            return Row(program, "no-check", said, f"no check; {'; '.join(unknown)}")
+        difference = _short("; ".join(differences))
+        if alike or " lines, x86 " in differences[-1]:
             return Row(program, "differs", said, difference)
         # hipcc makes one rounding of a product and a sum, g++ for x86 two.
         self.make(self.sources / f"{program}-hip", "clean")
-        again = self.tried(program, _TWO_ROUNDINGS)
+        rounded = self.tried(program, _TWO_ROUNDINGS)
         self.make(self.sources / f"{program}-hip", "clean")
-        return evolve(again, detail=f"by {_TWO_ROUNDINGS}: {again.detail}; else {difference}")
+        return evolve(rounded, detail=f"by {_TWO_ROUNDINGS}: {rounded.detail}; else {difference}")
 
-    def on_x86(self, program: str, commands: list[list[str]]) -> str:
-        """What the OpenMP sibling prints. Raises NoReferenceError."""
-        sibling = self.sources / f"{program}-omp"
-        if not (sibling / "Makefile.aomp").exists():
+    def sibling(self, program: str, commands: list[list[str]]) -> str:
+        """What the OpenMP program prints. Raises NoReferenceError."""
+        folder = self.sources / f"{program}-omp"
+        if not (folder / "Makefile.aomp").exists():
             raise NoReferenceError("no OpenMP sibling")
-        built = self.make(sibling, "-f", "Makefile.aomp", "DEVICE=cpu", "CC=g++")
+        built = self.make(folder, "-f", "Makefile.aomp", "DEVICE=cpu", "CC=g++")
         if built.returncode:
             raise NoReferenceError(f"its sibling is not built: {_why_not_built(built.stderr)}")
+        return self.printed_on_x86(commands, folder, "its sibling")
+
+    def own_text(self, program: str, commands: list[list[str]]) -> str:
+        """What the program prints when its kernels are loops. Raises NoReferenceError."""
+        folder = self.sources / f"{program}-x86"
+        if not folder.exists():
+            shutil.copytree(self.sources / f"{program}-hip", folder)
+            self.make(folder, "clean")
+            built = self.make(folder, path=HERE / "x86")
+            if built.returncode:
+                shutil.rmtree(folder)
+                raise NoReferenceError(f"its text for x86 is not built: {_why_not_built(built.stderr)}")
+        return self.printed_on_x86(commands, folder, "its text for x86")
+
+    def printed_on_x86(self, commands: list[list[str]], folder: Path, what: str) -> str:
         expected = ""
         for command in commands:
-            status, printed, _ = self.call(command, sibling)
+            status, printed, _ = self.call(command, folder)
             if status:
-                raise NoReferenceError(f"its sibling ended with {status}")
+                raise NoReferenceError(f"{what} ended with {status}")
             expected += printed
-        if "nan" in expected.lower():
-            raise NoReferenceError("its sibling computes not-a-number on this CPU")
+        if re.search(r"\bnan\b", expected, re.IGNORECASE):
+            raise NoReferenceError(f"{what} computes not-a-number on this CPU")
         return expected
 
     def commands(self, program: str, folder: Path) -> list[list[str]]:
@@ -245,14 +286,15 @@ class Checkout:
         found = re.search(r"(?:^|\s)(\./[\w+-]+)", listed)
         return found[1] if found else None
 
-    def make(self, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    def make(self, folder: Path, *words: str, path: Path = HERE) -> subprocess.CompletedProcess[str]:
+        """``path`` has the hipcc."""
         command = ["make", "-C", str(folder), *words]
         return subprocess.run(
             command,
             capture_output=True,
             text=True,
             errors="replace",
-            env=self.environment,
+            env={**self.environment, "PATH": f"{path}:{os.environ['PATH']}"},
             stdin=subprocess.DEVNULL,
         )
 
@@ -380,7 +422,7 @@ def main() -> int:
         for program in given.programs or names:
             if program not in rows or {program, rows[program].outcome} & set(given.again):
                 row = rows[program] = checkout.tried(program)
-                if row.outcome == "wrong" and program in unfit:
+                if row.outcome in ("wrong", "differs") and program in unfit:
                     row = rows[program] = evolve(row, outcome="unfit", detail=unfit[program])
                 print(f"{row.outcome:9} {program}: {row.detail}", flush=True)
                 _write(given.record, rows)  # a run that is stopped leaves what it had
