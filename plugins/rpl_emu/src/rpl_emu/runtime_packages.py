@@ -307,7 +307,7 @@ def _unpack_one(stream: BinaryIO, root: Path, name: str) -> None:
         if not size.isdigit():
             break
         if member in (f"{_DATA}.xz", f"{_DATA}.gz"):
-            _unpack_data(stream, member.rpartition(".")[2], root, name)
+            _unpack_data(stream, root, name)
             return
         stream.seek(int(size) + int(size) % 2, os.SEEK_CUR)
     raise BadDataError(
@@ -315,11 +315,11 @@ def _unpack_one(stream: BinaryIO, root: Path, name: str) -> None:
     )
 
 
-def _unpack_data(stream: BinaryIO, packed: str, root: Path, name: str) -> None:
+def _unpack_data(stream: BinaryIO, root: Path, name: str) -> None:
     import tarfile
 
     try:
-        with tarfile.open(fileobj=stream, mode=f"r|{packed}") as members:
+        with tarfile.open(fileobj=stream, mode="r|*") as members:
             # Python 3.10 has filters of its own in some releases only.
             members.extraction_filter = lambda member, _: member
             members.extractall(root, members=_checked(members, root))  # noqa: S202
