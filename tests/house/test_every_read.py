@@ -92,7 +92,7 @@ OPENINGS = {
     "plugins/rpl_emu/src/rpl_emu/runtime_packages.py:_unpack_data": "_MOST_UNPACKED_BYTES",
     "plugins/rpl_emu/src/rpl_emu/runtime_packages.py:download_one": OWN,
     "plugins/rpl_emu/src/rpl_emu/runtime_packages.py:unpack": OWN,
-    "plugins/rpl_emu/src/rpl_emu/runtime_packages.py:get_runtime": OWN,
+    "plugins/rpl_emu/src/rpl_emu/runtime_packages.py:locked_cache": OWN,
     "plugins/rpl_emu/src/rpl_emu/runtime_packages.py:listed": INSTALLED,
     "plugins/rpl_llm_unroll/src/rpl_llm_unroll/exchange.py:ExchangeLog.append": OWN,
     "plugins/rpl_llm_unroll/src/rpl_llm_unroll/exchange.py:_ends_torn": OWN,

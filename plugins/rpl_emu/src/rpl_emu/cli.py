@@ -235,6 +235,7 @@ def get_runtime(
     """
     from rpl_core.cli.output import shown_while_running
     from rpl_core.errors import UsageError
+    from rpl_emu.runtime_index import of_index
     from rpl_emu.runtime_packages import SUITES, Told
     from rpl_emu.runtime_packages import get_runtime as get
 
@@ -247,7 +248,8 @@ def get_runtime(
         raise UsageError("--index says what is taken: --suite and --latest are of Debian's packages")
     steps = [""]
     with shown_while_running("fetching", lambda: steps[-1], quiet=output.silent):
-        folder = get(suite, mirror, latest=latest, told=Told(output.note, steps.append), index=index)
+        told = Told(output.note, steps.append)
+        folder = of_index(index, mirror, told) if index else get(suite, mirror, latest=latest, told=told)
     output.line(str(folder))
     return 0
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,9 +22,11 @@ from rpl_emu.runtime_packages import (
     Package,
     Told,
     debian,
+    default_packages,
     download,
     download_one,
     folder_of,
+    locked_cache,
     touched,
     unpack,
 )
@@ -56,10 +58,8 @@ _PATH = re.compile(r"(?!.*(?:^|/)\.\.?/)\w[\w.+~%/-]*\.deb", re.ASCII)
 _ROOTS = ("libamdhip64.so.*[0-9]", "libhsa-runtime64.so.1", "libamd_comgr.so.*[0-9]")
 
 
-def of_index(
-    cache: Path, address: str, base: Sequence[Package], date: str, mirror: str | None, told: Told
-) -> Path:
-    """The folder of what the index holds now. ``base`` is Debian's list, of the day ``date``.
+def of_index(address: str, mirror: str | None, told: Told) -> Path:
+    """The folder of what the index holds now, fetched where it is not there. ``mirror``: of Debian.
 
     Raises UsageError, MissingError, BadDataError.
     """
@@ -76,8 +76,9 @@ def of_index(
         "its index",
         "the address of an index of AMD's packages that is reached from here",
     )
+    base, date = default_packages()
     debians = [one for one in base if not _REPLACED.match(one.name)]
-    with tempfile.TemporaryDirectory(dir=cache) as kept:
+    with locked_cache(mirror) as cache, tempfile.TemporaryDirectory(dir=cache) as kept:
         packages = _chosen(_packages(amd, suite, Path(kept), told), address)
         versions = [(one.name, one.version) for one in (*packages, *debians)]
         # Two indices may call different files the same version.

@@ -16,6 +16,7 @@ import re
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -131,14 +132,14 @@ def listed(suite: str) -> tuple[list[Package], str]:
     return [Package(*one) for one in found["suites"][suite]], found["date"]
 
 
-def get_runtime(
-    suite: str | None, mirror: str | None, *, latest: bool, told: Told, index: str | None = None
-) -> Path:
-    """The folder of a runtime, fetched where it is not there. Raises MissingError, BadDataError.
+def default_packages() -> tuple[list[Package], str]:
+    """As ``listed``, of the default."""
+    return listed(next(iter(SUITES)))
 
-    Without ``suite`` the default, or what else can be had, which is told. ``mirror`` is asked alone. With
-    ``latest`` apt says the versions. With ``index`` ROCr and HIP are those of AMD's packages there.
-    """
+
+@contextmanager
+def locked_cache(mirror: str | None) -> Iterator[Path]:
+    """Where runtimes are kept, for one process at a time; ``mirror`` has to be an address."""
     if mirror is not None and not mirror.startswith(("http://", "https://")):
         raise UsageError(f"{mirror!r} is no address of a mirror", next_step="--mirror https://HOST/debian")
     cache = _kept()
@@ -147,11 +148,17 @@ def get_runtime(
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several processes may ask at the same time
-        default, fallback, *_ = SUITES
-        if index is not None:
-            from rpl_emu.runtime_index import of_index
+        yield cache
 
-            return of_index(cache, index, *listed(default), mirror, told)
+
+def get_runtime(suite: str | None, mirror: str | None, *, latest: bool, told: Told) -> Path:
+    """The folder of a runtime, fetched where it is not there. Raises MissingError.
+
+    Without ``suite`` the default, or what else can be had, which is told. ``mirror`` is asked alone. With
+    ``latest`` apt says the versions.
+    """
+    with locked_cache(mirror) as cache:
+        default, fallback, *_ = SUITES
         try:
             return _of_suite(cache, suite or default, mirror, latest=latest, told=told)
         except MissingError as error:
