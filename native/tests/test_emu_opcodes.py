@@ -85,6 +85,11 @@ CASES = (
     ("v_subb_co_u32 v0, vcc, v1, v2, vcc", "v1=0 v2=0 vcc=ffffffffffffffff", "v0", 0xFFFFFFFF),
     ("v_mad_u64_u32 v[4:5], vcc, v1, v2, v[2:3]", "v1=ffffffff v2=ffffffff v3=ffffffff", "vcc", ALL_LANES),
     ("v_pk_add_u16 v0, v1, v2 clamp", "v1=ffff0001 v2=00020002", "v0", 0xFFFF0003),
+    # A float between packed integers is its 32 bits: LLVM 22 writes <0, 16128> as 0.5 (3f000000).
+    ("v_pk_add_u16 v0, v1, 0.5", "v1=00020001", "v0", 0x3F020001),
+    ("v_pk_mad_u16 v0, v1, v2, 1.0", "v1=00020003 v2=00050007", "v0", 0x3F8A0015),
+    ("v_pk_max_i16 v0, v1, 0.5 op_sel_hi:[1,0]", "v1=00020001", "v0", 0x00020001),
+    ("v_pk_add_f16 v0, v1, 0.5 op_sel_hi:[1,0]", "v1=3c003c00", "v0", 0x3E003E00),
     ("v_pk_add_f16 v0, v1, v2 op_sel:[1,0] op_sel_hi:[0,1]", "v1=40003c00 v2=3c003c00", "v0", 0x40004200),
     ("v_pack_b32_f16 v0, v1, v2 op_sel:[1,0,0]", "v1=12345678 v2=9abcdef0", "v0", 0xDEF01234),
     ("v_mov_b32_sdwa v0, v1 dst_sel:BYTE_2 dst_unused:UNUSED_PRESERVE src0_sel:WORD_1",

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,31 @@ def test_a_new_user_runs_a_program_with_nothing_but_python(
     assert str(runtime) in told or "LLVM 21" in told, told
     done = subprocess.run([*words, "emu", "run", "--", reduction], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, said), done.stderr
+
+
+def test_everything_together_takes_at_most_260_mb(
+    native_wheel, emulator_wheel, wheelhouse, fresh_environment
+):
+    """As pip leaves it for users, with what Python compiled, in blocks of 4 KiB."""
+    fresh = fresh_environment
+    fresh.install("rocm-perf-lab", str(emulator_wheel), str(native_wheel), wheels=[wheelhouse])
+    packages = fresh.folder / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    fresh.run("python", "-m", "compileall", "-q", packages)  # some packages hold files of other Pythons
+    taken = Counter()
+    for path in packages.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            taken[path.relative_to(packages).parts[0]] += -(-path.stat().st_size // 4096) * 4096
+    assert taken["rpl_native"] > 10e6
+    told = ", ".join(f"{name} {size / 1e6:.0f}" for name, size in taken.most_common(12))
+    assert sum(taken.values()) <= 260e6, f"{sum(taken.values()) / 1e6:.0f} MB: {told}"
+    # What is left out says so.
+    (fresh.folder / "space.json").write_text('{"parameters": {"A": [1, 2, 3, 4, 5]}}')
+    words = ("--space", "space.json", "--cmd-template", "true {A}", "--no-rocprof", "--budget", "4")
+    done = fresh.run("rpl", "autotune", *words)
+    assert (done.returncode, "pip install 'rpl-autotune[regression]'" in done.stderr) == (69, True), (
+        done.stderr
+    )
+    fresh.output("rpl", "autotune", *words, "--strategy", "neighbours", "-o", "out")
 
 
 def _demo_does_the_whole_job(fresh):

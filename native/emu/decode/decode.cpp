@@ -25,13 +25,14 @@ uint32_t half_of(double value) {
 }
 
 // A constant as an operand of a type sees it. ISA: integers are sign extended, floats take the operand's
-// format, a literal of a double is its upper half.
+// format, a literal of a double is its upper half. Two packed integers see the 32 bits of a float, as
+// LLVM has it (isInlinableLiteralV2I16).
 uint64_t constant_value(const TextOperand& operand, char type) {
   if (operand.kind == Kind::real) {
     if (type == 'F' || type == 'I' || type == 'U')
       return operand.real == 0.15915494309189532 || operand.real == 0.15915494 ? 0x3fc45f306dc9c882
                                                                                 : std::bit_cast<uint64_t>(operand.real);
-    if (type == 'h' || type == 'H' || type == 'w' || type == 'W' || type == 'q' || type == 'k') return half_of(operand.real);
+    if (type == 'h' || type == 'H' || type == 'w' || type == 'W' || type == 'q') return half_of(operand.real);
     return std::bit_cast<uint32_t>(static_cast<float>(operand.real));
   }
   if (operand.hexadecimal && type == 'F') return operand.integer << 32;

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import stat
+import struct
 import tarfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,24 +14,25 @@ from pathlib import Path
 
 import pytest
 
-from rpl_emu import runtime_packages
-from rpl_emu.runtime_packages import SUITES, Package, listed
-from rpl_emu.software_gpu import environment
+from rpl_emu import runtime_index, runtime_packages
+from rpl_emu.runtime_packages import SUITES, Package, hip_version, listed
+from rpl_emu.software_gpu import environment, find_runtime
 
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 
 
-def deb(*members, **files):
+def deb(*members, folder=LIBRARIES, packed="xz", **files):
     """A package's file with ``files`` by their path, and further members of any kind."""
     data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w:xz") as tar:
+    with tarfile.open(fileobj=data, mode=f"w:{packed}") as tar:
+        tar.addfile(link(".", "", tarfile.DIRTYPE))
         for name, content in files.items():
-            member = tarfile.TarInfo(f"./{LIBRARIES}/{name}")
+            member = tarfile.TarInfo(f"./{folder}/{name}")
             member.size, member.mode, member.uid = len(content), 0o4755, 1234
             tar.addfile(member, io.BytesIO(content))
         for member in members:
             tar.addfile(member)
-    parts = {"debian-binary": b"2.0\n", "control.tar.xz": b"odd", "data.tar.xz": data.getvalue()}
+    parts = {"debian-binary": b"2.0\n", "control.tar.xz": b"odd", f"data.tar.{packed}": data.getvalue()}
     archive = b"!<arch>\n"
     for name, content in parts.items():
         archive += f"{name:16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n".encode()
@@ -153,9 +156,16 @@ def test_without_a_network_one_line_says_so(mirror, rpl_cli, monkeypatch):
         ),
         (("--mirror", "file:///etc"), "'file:///etc' is no address of a mirror"),
         (("--latest", "--mirror", "http://127.0.0.1"), "--latest and --mirror exclude each other"),
+        (
+            ("--index", "http://127.0.0.1/rocm"),
+            "'http://127.0.0.1/rocm' is no address of an index of packages",
+        ),
+        (("--index", "file:///rocm/dists/noble"), "is no address of an index of packages"),
+        (("--index", "http://127.0.0.1/dists/a", "--suite", "forky"), "--index says what is taken"),
     ],
 )
 def test_what_cannot_be_asked_for_is_usage(mirror, rpl_cli, words, said):
+    mirror.have("forky")
     ran = rpl_cli("emu", "get-runtime", *words)
     assert ran.exit_code == 64
     assert said in ran.stderr
@@ -171,11 +181,17 @@ def test_what_cannot_be_asked_for_is_usage(mirror, rpl_cli, words, said):
         link("usr/a", "../outside", tarfile.LNKTYPE),
         link("a", "", tarfile.FIFOTYPE),
         link("a", "", tarfile.CHRTYPE),
+        # Each stays below the root by its name, and leaves it by the links that came before.
+        (link("here", "."), link("out", "here/.."), link("out/a", "b")),
+        (link("later", "here/../outside"), link("here", "."), link("later", "", tarfile.REGTYPE)),
     ],
-    ids=lambda member: f"{member.name} {member.type.decode()} {member.linkname}",
+    ids=lambda one: " ".join(
+        f"{member.name} {member.type.decode()} {member.linkname}"
+        for member in (one if isinstance(one, tuple) else [one])
+    ),
 )
 def test_members_that_leave_the_root_are_refused(mirror, rpl_cli, tmp_path, member):
-    mirror.have("forky", one=deb(member, a=b"a"))
+    mirror.have("forky", one=deb(*(member if isinstance(member, tuple) else [member]), a=b"a"))
     ran = rpl_cli("emu", "get-runtime", "--suite", "forky")
     assert ran.exit_code == 65
     assert "does not belong below its root" in ran.stderr
@@ -216,3 +232,193 @@ def test_the_list_names_whole_runtimes():
             assert len(bytes.fromhex(one.sha256)) == 32
             assert one.path.startswith("pool/main/")
             assert 1000 < one.size_bytes < 1 << 30
+
+
+# ROCr and HIP of AMD's packages: an index of this test's own beside the mirror of Debian.
+
+ROCM = "opt/rocm-7.0.2/lib"
+
+
+def library(soname, *needed):
+    """A shared library that holds nothing but its dynamic section."""
+    strings = b"\0" + b"".join(name.encode() + b"\0" for name in (soname, *needed))
+    offset = {name: strings.index(b"\0" + name.encode() + b"\0") + 1 for name in (soname, *needed)}
+    tags = [(14, offset[soname]), *((1, offset[name]) for name in needed)]
+    begin = 64 + 2 * 56
+    tags += [(5, begin + 16 * (len(tags) + 3)), (10, len(strings)), (0, 0)]  # DT_STRTAB, DT_STRSZ, DT_NULL
+    dynamic = b"".join(struct.pack("<QQ", *tag) for tag in tags)
+    end = begin + len(dynamic) + len(strings)
+    header = b"\x7fELF" + bytes([2, 1, 1, *9 * [0]])
+    header += struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, 2, 64, 0, 0)
+    load = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, end, end, 4096)
+    at = struct.pack("<IIQQQQQQ", 2, 6, begin, begin, begin, len(dynamic), len(dynamic), 8)
+    return header + load + at + dynamic + strings
+
+
+def paragraph(name, content, version="7.0.2.70002-56~24.04", **other):
+    fields = {
+        "Package": name,
+        "Version": version,
+        "Depends": "hipcc, libelf1 (>= 0.17)",
+        "Filename": f"pool/main/{name[0]}/{name}/{name}_{version}_amd64.deb",
+        "Size": len(content),
+        "SHA256": hashlib.sha256(content).hexdigest(),
+    } | other
+    return "\n".join(f"{key}: {value}" for key, value in fields.items()) + "\n"
+
+
+@pytest.fixture
+def amd(mirror):
+    """``amd.have(name=file)``: what AMD's index holds; ``amd.address``."""
+
+    class Index:
+        def __init__(self):
+            self.address = mirror.address.replace("/debian", "/rocm/dists/noble")
+            hip = library("libamdhip64.so.7", "libhsa-runtime64.so.1")
+            rocr = library("libhsa-runtime64.so.1", "libelf.so.1", "libc.so.6")
+            self.packages = {
+                "hsa-rocr": {"libhsa-runtime64.so.1": rocr},
+                "hip-runtime-amd": {"libamdhip64.so.7.0.70002": hip, "libamdhip64.so.7": hip},
+                "comgr": {"libamd_comgr.so.3": library("libamd_comgr.so.3", "libc.so.6")},
+            }
+
+        def have(self, *others, **changed):
+            files = {
+                name: deb(folder=ROCM, packed="gz", **libraries) for name, libraries in self.packages.items()
+            }
+            found = [paragraph(name, content, **changed) for name, content in files.items()]
+            for name, content in files.items():
+                version = "7.0.2.70002-56~24.04"
+                mirror.files[f"/rocm/pool/main/{name[0]}/{name}/{name}_{version}_amd64.deb"] = content
+            # An older one of the same name, and what nobody asks for.
+            old = paragraph("hip-runtime-amd", b"old", version="7.0.1.70001-42~24.04")
+            self.lists("\n".join([old, *found, paragraph("hipcc", b"large", Size=1 << 50), *others]))
+
+        def lists(self, text):
+            packed = gzip.compress(text.encode())
+            mirror.files["/rocm/dists/noble/main/binary-amd64/Packages.gz"] = packed
+            digest = hashlib.sha256(packed).hexdigest()
+            release = f"Suite: noble\nMD5Sum:\n 0123 {len(packed)} main/binary-amd64/Packages.gz\nSHA256:\n"
+            release += f" {digest} {len(packed):8} main/binary-amd64/Packages.gz\n"
+            release += f" {digest[::-1]} 7 main/binary-i386/Packages.gz\nValid-Until: never\n"
+            mirror.files["/rocm/dists/noble/Release"] = release.encode()
+
+    mirror.have(
+        "forky",
+        **{
+            "libc6": deb(**{"libc.so.6": library("libc.so.6"), "ld-linux-x86-64.so.2": b"loader"}),
+            "libelf1t64": deb(**{"libelf.so.1": library("libelf.so.1", "libc.so.6")}),
+            "libamdhip64-6": deb(**{"libamdhip64.so.6": b"Debian's"}),
+            "libhsa-runtime64-1": deb(**{"libhsa-runtime64.so.1": b"Debian's"}),
+        },
+    )
+    return Index()
+
+
+def test_the_runtime_of_an_index_has_its_rocr_and_hip_and_the_rest_of_debian(mirror, amd, rpl_cli, tmp_path):
+    amd.have()
+    ran = rpl_cli("emu", "get-runtime", "--index", amd.address).assert_ok()
+    folder = Path(ran.stdout.strip())
+    assert ran.stderr.splitlines()[-1] == (
+        "HIP 7.0.2.70002-56~24.04 (libamdhip64.so.7) and ROCr (libhsa-runtime64.so.1) of " + amd.address
+    )
+    assert "it is asked without TLS" in ran.stderr
+    assert sorted(path.name for path in (folder / LIBRARIES).iterdir()) == [
+        "ld-linux-x86-64.so.2",
+        "libamd_comgr.so.3",
+        "libamdhip64.so.7",
+        "libamdhip64.so.7.0.70002",
+        "libc.so.6",
+        "libelf.so.1",
+        "libhsa-runtime64.so.1",
+    ]
+    linked = folder / LIBRARIES / "libhsa-runtime64.so.1"
+    assert linked.resolve() == (folder / ROCM / "libhsa-runtime64.so.1").resolve()
+    assert not Path(linked.readlink()).is_absolute()
+    # A program that was linked with that HIP finds it, and what was fetched is not fetched again.
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF libamdhip64.so.7\0")
+    assert find_runtime([str(program)], None, system=()).root == folder
+    assert hip_version(folder) == "HIP 7.0.2.70002-56~24.04"
+    before = sum(".deb" in path or "pool/forky" in path for path in mirror.asked)
+    assert rpl_cli("emu", "get-runtime", "--index", amd.address).assert_ok().stdout.strip() == str(folder)
+    assert before == sum(".deb" in path or "pool/forky" in path for path in mirror.asked) == 5
+    assert kept(tmp_path) == [folder.name]
+
+
+def test_a_library_that_lacks_another_makes_no_runtime(mirror, amd, rpl_cli, tmp_path):
+    amd.packages = amd.packages | {
+        "comgr": {"libamd_comgr.so.3": library("libamd_comgr.so.3", "libLLVM.so.22")}
+    }
+    amd.have()
+    ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
+    assert ran.exit_code == 69
+    assert (
+        "libamd_comgr.so.3 needs libLLVM.so.22, which neither AMD's packages nor Debian's hold" in ran.stderr
+    )
+    amd.packages = amd.packages | {"comgr": {"libamd_comgr.so.3": library("libamd_comgr.so.3")[:150]}}
+    amd.have()
+    ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
+    assert (ran.exit_code, "libamd_comgr.so.3 is no library that can be read" in ran.stderr) == (65, True)
+    assert kept(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "status", "said"),
+    [
+        ({"SHA256": "0" * 64}, 69, "is another file than its index says (its size or SHA-256 differs)"),
+        ({"Size": 100}, 69, "is another file than its index says (its size or SHA-256 differs)"),
+        ({"Size": 1 << 40}, 65, "has no sound file, size or SHA-256 of hsa-rocr"),
+        ({"SHA256": ""}, 65, "has no sound file, size or SHA-256 of hsa-rocr"),
+        ({"Filename": "../../etc/passwd.deb"}, 65, "has no sound file, size or SHA-256 of hsa-rocr"),
+        ({"Filename": "https://elsewhere/a.deb"}, 65, "has no sound file, size or SHA-256 of hsa-rocr"),
+        ({"Package": "amdrocm-runtime"}, 69, "has no package hsa-rocr for amd64"),
+    ],
+)
+def test_what_an_index_must_say(mirror, amd, rpl_cli, tmp_path, changed, status, said):
+    amd.have(**changed)
+    ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
+    assert (ran.exit_code, ran.stdout) == (status, "")
+    assert said in ran.stderr
+    assert kept(tmp_path) == []
+
+
+def test_a_list_that_its_release_does_not_know_is_not_read(mirror, amd, rpl_cli, tmp_path):
+    amd.have()
+    mirror.files["/rocm/dists/noble/main/binary-amd64/Packages.gz"] += b"\0"
+    ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
+    assert (ran.exit_code, "is another file than its index says" in ran.stderr) == (69, True)
+    amd.lists("")
+    packed = b"no gzip"
+    mirror.files["/rocm/dists/noble/main/binary-amd64/Packages.gz"] = packed
+    release = f"SHA256:\n {hashlib.sha256(packed).hexdigest()} 7 main/binary-amd64/Packages.gz\n"
+    mirror.files["/rocm/dists/noble/Release"] = release.encode()
+    ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
+    assert (ran.exit_code, "the list of packages is damaged" in ran.stderr) == (65, True)
+    mirror.files["/rocm/dists/noble/Release"] = b"<html>a proxy's page</html>"
+    ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
+    assert (ran.exit_code, "names no list of packages for amd64 with its SHA-256" in ran.stderr) == (65, True)
+    del mirror.files["/rocm/dists/noble/Release"]
+    ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
+    assert (ran.exit_code, "/rocm/dists/noble/Release can't be had" in ran.stderr) == (69, True)
+    assert kept(tmp_path) == []
+
+
+def test_lists_have_bounds(mirror, amd, rpl_cli, monkeypatch):
+    amd.have()
+    monkeypatch.setattr(runtime_index, "_LARGEST_LIST_BYTES", 100)
+    ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
+    assert (ran.exit_code, "the list of packages unfolds to more than" in ran.stderr) == (65, True)
+    monkeypatch.setattr(runtime_index, "_LARGEST_PACKED_LIST_BYTES", 100)
+    ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
+    assert (ran.exit_code, "no list of AMD's has so many" in ran.stderr) == (65, True)
+    monkeypatch.setattr(runtime_index, "_LARGEST_RELEASE_BYTES", 100)
+    assert rpl_cli("emu", "get-runtime", "--index", amd.address).exit_code == 65
+
+
+def test_a_package_that_unfolds_without_end_is_not_unpacked(mirror, rpl_cli, tmp_path, monkeypatch):
+    monkeypatch.setattr(runtime_packages, "_MOST_UNPACKED_BYTES", 100)
+    mirror.have("forky", one=deb(a=b"a" * 60, b=b"b" * 60))
+    ran = rpl_cli("emu", "get-runtime", "--suite", "forky")
+    assert (ran.exit_code, "a package unfolds to more than" in ran.stderr) == (65, True)
+    assert kept(tmp_path) == []

@@ -21,9 +21,9 @@ RPL_API = 2
 
 @hookimpl
 def rpl_strategies() -> tuple[Strategy, ...]:
-    from rpl_autotune.strategies import OptunaStrategy, RegressionStrategy
+    from rpl_autotune.strategies import NeighboursStrategy, OptunaStrategy, RegressionStrategy
 
-    return (RegressionStrategy(), OptunaStrategy())
+    return (RegressionStrategy(), NeighboursStrategy(), OptunaStrategy())
 
 
 @hookimpl

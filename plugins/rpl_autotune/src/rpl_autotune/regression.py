@@ -50,6 +50,15 @@ _STEPS = 10
 _BLOCK = 20_000
 
 
+def missing_libraries() -> str | None:
+    """What to do where the libraries are absent that the model needs: an extra, since they are large."""
+    from importlib.util import find_spec
+
+    if all(map(find_spec, ("scipy", "sklearn", "threadpoolctl"))):
+        return None
+    return "the model needs scikit-learn (some 200 MB): pip install 'rpl-autotune[regression]'"
+
+
 @frozen(eq=False)
 class Training:
     """Measured rows: ``rows`` are indices of configurations, ``log_times`` ln of milliseconds."""
@@ -323,6 +332,8 @@ def held_out(space: SearchSpace, history: Sequence[Evaluated], seed: int) -> Hel
     training = training_of(history)
     drawn = _measured_draws(space, training, seed)
     samples = len(drawn)
+    if missing := missing_libraries():
+        return HeldOut(None, None, samples, Trust.NONE, missing)
     if samples < FEWEST:
         few = counted(samples, "random measurement is", "random measurements are")
         reason = f"{few} too few to judge a model; {FEWEST} are needed"

@@ -1,4 +1,4 @@
-"""The strategy ``regression``: seed, prediction, confirmation, and no trust without held-out evidence."""
+"""The strategies ``regression``, which trusts no model without held-out evidence, and ``neighbours``."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from rpl_autotune.regression import (
     Training,
     Trust,
     followed,
+    missing_libraries,
     success_probability,
     training_of,
 )
@@ -133,28 +134,84 @@ _STALL, _GAIN, _NEAR = 8, 0.005, 3
 _MOST_CANDIDATES, _BEST = 1000, 5
 
 
+class NeighboursStrategy(Strategy):
+    """What ``regression`` does as long as no model helps: draws, looks far away, steps beside the fastest."""
+
+    name = "neighbours"
+    summary = "walks beside the fastest and looks far from what was measured, without a model"
+
+    def start(self, request: StrategyRequest) -> Search:
+        return _UnledSearch(request)
+
+
+class _UnledSearch(Search):
+    def __init__(self, request: StrategyRequest) -> None:
+        self._request = request
+        self._space = request.space
+        self._generator = np.random.default_rng(request.seed)
+        self._order = random_draws(request.space, request.seed)
+        self._without_model = Untrusting(request.space, self._generator, self._order)
+        self._seeds_left = self._seed_size()
+
+    def propose(self, history: Sequence[Evaluated], pending: Sequence[int], count: int) -> Sequence[Proposed]:
+        busy, chosen = {*(item.index for item in history), *pending}, list[Proposed]()
+        while len(chosen) < count and (proposed := self._unled(history, busy)) is not None:
+            chosen.append(proposed)
+            busy.add(proposed.index)
+        return chosen
+
+    def _seed_size(self) -> int:
+        part = min(self._request.seed_fraction, MOST_SEED)
+        return max(1, math.floor(part * self._request.budget))
+
+    def _unled(
+        self, history: Sequence[Evaluated], busy: set[int], *, doubtful: bool = False
+    ) -> Proposed | None:
+        """What is next without a prediction; ``doubtful`` where others follow one."""
+        if self._owes_a_draw(history, busy):
+            return _proposed(self._without_model.draw(busy), Phase.EXPLORE)
+        if self._seeds_left > 0 and not doubtful:
+            self._seeds_left -= 1
+            return _proposed(self._without_model.spread(busy), Phase.SEED)
+        # A step beside the best, in turns with a look elsewhere; neither asks the model.
+        index = self._without_model.step(history, busy) if doubtful or len(busy) % 4 < 2 else None
+        return _proposed(self._without_model.spread(busy) if index is None else index, Phase.EXPLORE)
+
+    def _owes_a_draw(self, history: Sequence[Evaluated], busy: set[int]) -> bool:
+        """Whether it is a draw's turn. One that failed says nothing of times, and is made up for: where most
+        configurations fail, once for each turn."""
+        due = _draws_due(len(busy))
+        if due > _draws_due(len(busy) - 1):
+            return True
+        drawn = list(takewhile(busy.__contains__, self._order.tolist()))
+        failed = {item.index for item in history if item.runtime_ms is None}
+        return len(drawn) < due + min(due, sum(index in failed for index in drawn))
+
+
 class RegressionStrategy(Strategy):
     """Predicts all configurations from those measured so far, and measures where a gain is most likely."""
 
     name = "regression"
     summary = "predicts times by a Gaussian process, as long as its held-out error says that it can"
 
+    def missing(self) -> str | None:
+        missing = missing_libraries()
+        return missing and f"{missing}, or take the strategy neighbours, which needs nothing"
+
     def start(self, request: StrategyRequest) -> Search:
+        reason = self.missing()
+        if reason is not None:
+            raise MissingError(reason)
         return _RegressionSearch(request)
 
 
-class _RegressionSearch(Search):
+class _RegressionSearch(_UnledSearch):
     def __init__(self, request: StrategyRequest) -> None:
-        self._request = request
-        self._space = request.space
-        self._generator = np.random.default_rng(request.seed)
+        super().__init__(request)
         self._model = TimeModel(request.space.features, request.seed)
-        self._order = random_draws(request.space, request.seed)
-        self._without_model = Untrusting(request.space, self._generator, self._order)
         self._intervals = Intervals()
         self._trusted = Trust.NONE
         self._judged_at = 0
-        self._seeds_left = self._seed_size()
 
     def propose(self, history: Sequence[Evaluated], pending: Sequence[int], count: int) -> Sequence[Proposed]:
         taken = {*(item.index for item in history), *pending}
@@ -174,10 +231,6 @@ class _RegressionSearch(Search):
                 training = self._with_expected_time(training, proposed.index, math.log(proposed.predicted_ms))
         return chosen
 
-    def _seed_size(self) -> int:
-        part = min(self._request.seed_fraction, MOST_SEED)
-        return max(1, math.floor(part * self._request.budget))
-
     def _trust(self, training: Training) -> Trust:
         known = len(training.rows)
         growth = _TRUSTED_GROWTH if self._trusted is Trust.CLEAR else _JUDGE_GROWTH
@@ -189,31 +242,15 @@ class _RegressionSearch(Search):
     def _next(
         self, history: Sequence[Evaluated], training: Training, busy: set[int], trust: Trust
     ) -> Proposed | None:
-        turn = len(busy)
         if self._owes_a_draw(history, busy):
-            return _proposed(self._without_model.draw(busy), Phase.EXPLORE)
+            return self._unled(history, busy)
         if trust is Trust.CLEAR:
             return self._predicted(history, training, busy, Phase.CONFIRM)
         doubtful = trust is Trust.SOME or self._is_undecided(training)
-        if doubtful and turn % _DRAW_EVERY != 1 + _DRAW_EVERY // 2:
+        if doubtful and len(busy) % _DRAW_EVERY != 1 + _DRAW_EVERY // 2:
             phase = Phase.CONFIRM if trust is Trust.SOME else Phase.EXPLORE
             return self._predicted(history, training, busy, phase)
-        if self._seeds_left > 0 and not doubtful:
-            self._seeds_left -= 1
-            return _proposed(self._without_model.spread(busy), Phase.SEED)
-        # A step beside the best, in turns with a look elsewhere; neither asks the model.
-        index = self._without_model.step(history, busy) if doubtful or turn % 4 < 2 else None
-        return _proposed(self._without_model.spread(busy) if index is None else index, Phase.EXPLORE)
-
-    def _owes_a_draw(self, history: Sequence[Evaluated], busy: set[int]) -> bool:
-        """Whether it is a draw's turn. One that failed says nothing of times, and is made up for: where most
-        configurations fail, once for each turn."""
-        due = _draws_due(len(busy))
-        if due > _draws_due(len(busy) - 1):
-            return True
-        drawn = list(takewhile(busy.__contains__, self._order.tolist()))
-        failed = {item.index for item in history if item.runtime_ms is None}
-        return len(drawn) < due + min(due, sum(index in failed for index in drawn))
+        return self._unled(history, busy, doubtful=doubtful)
 
     @staticmethod
     def _is_undecided(training: Training) -> bool:

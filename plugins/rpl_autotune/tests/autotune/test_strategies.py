@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from itertools import product, takewhile
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 
 from rpl_autotune.interfaces import Evaluated, Phase, SearchSpace, StrategyRequest, random_draws
 from rpl_autotune.regression import FEWEST, Trust, effects_of, held_out
-from rpl_autotune.strategies import OptunaStrategy, RegressionStrategy
+from rpl_autotune.strategies import NeighboursStrategy, OptunaStrategy, RegressionStrategy
+from rpl_core.errors import MissingError
 
 SIZES = (8, 16, 32, 48, 64, 96, 128, 256)
 
@@ -244,3 +246,40 @@ def test_optuna_stays_inside_the_space():
     history, proposed = search(OptunaStrategy(), space, 40, seed=1)
     assert len({p.index for p in proposed}) == 40
     assert best_of(history) < 3.0
+
+
+def test_neighbours_do_what_the_regression_does_where_no_model_helps():
+    """Equal times: there is nothing to predict, so both choose the same."""
+    space = space_of_blocks()
+    led, _ = search(RegressionStrategy(), space, 40, seed=5, time_of=lambda _row: 1.0)
+    unled, proposed = search(NeighboursStrategy(), space, 40, seed=5, time_of=lambda _row: 1.0)
+    assert unled == led
+    assert len({p.index for p in proposed}) == 40
+    assert {p.phase for p in proposed} == {Phase.SEED, Phase.EXPLORE}
+    assert not any(p.predicted_ms for p in proposed)
+
+
+def test_neighbours_find_more_than_draws_do():
+    space = space_of_blocks()
+    walked = [best_of(search(NeighboursStrategy(), space, 60, seed=seed)[0]) for seed in range(8)]
+    blind = [best_of(drawn(space, seed, 60, time_ms)) for seed in range(8)]
+    assert np.mean(walked) < np.mean(blind)
+
+
+def test_neighbours_end_with_the_space_and_propose_several_at_once():
+    space = SearchSpace(("A",), tuple((n,) for n in range(13)), 0)
+    history, _ = search(NeighboursStrategy(), space, 40, count=4, time_of=lambda row: 1.0 + row[0])
+    assert sorted(item.index for item in history) == list(range(13))
+
+
+@pytest.mark.parametrize("absent", ["sklearn", "scipy", "threadpoolctl"])
+def test_without_its_libraries_the_regression_says_what_to_do(monkeypatch, absent):
+    monkeypatch.setitem(sys.modules, absent, None)
+    said = RegressionStrategy().missing()
+    assert "pip install 'rpl-autotune[regression]', or take the strategy neighbours" in said
+    with pytest.raises(MissingError):
+        search(RegressionStrategy(), space_of_blocks(), 10)
+    space = space_of_blocks()
+    judged = held_out(space, drawn(space, 0, 30, time_ms), 0)
+    assert (judged.trust, judged.r2, judged.samples > 8) == (Trust.NONE, None, True)
+    assert "pip install 'rpl-autotune[regression]'" in judged.reason

@@ -215,8 +215,11 @@ def run(
 )
 @click.option("--mirror", metavar="URL", help="Ask this mirror of Debian alone.")
 @click.option("--latest", is_flag=True, help="What the suite holds today, by apt and its keys.")
+@click.option("--index", metavar="URL", help="ROCr and HIP of AMD's packages: https://HOST/PATH/dists/SUITE.")
 @click.pass_context
-def get_runtime(context: click.Context, suite: str | None, mirror: str | None, *, latest: bool) -> int:
+def get_runtime(
+    context: click.Context, suite: str | None, mirror: str | None, index: str | None, *, latest: bool
+) -> int:
     """Fetch ROCm's runtime for `rpl emu run`: Debian's packages, into your cache, without root. Print where.
 
     \b
@@ -226,9 +229,13 @@ def get_runtime(context: click.Context, suite: str | None, mirror: str | None, *
     Nothing of the system changes: ROCr, HIP with headers and device bitcode, and the C library that they
     need, lie in a folder of their own. Each file's SHA-256 is in a list of this rpl. `rpl emu run` and
     `rpl profile --device gfx942-emu` find it by themselves. Exit code 69: it can't be had.
+
+    With --index ROCr and HIP are AMD's own, out of an index of packages whose address you give; the index has
+    their SHA-256, and the rest is Debian's.
     """
     from rpl_core.cli.output import shown_while_running
     from rpl_core.errors import UsageError
+    from rpl_emu.runtime_index import of_index
     from rpl_emu.runtime_packages import SUITES, Told
     from rpl_emu.runtime_packages import get_runtime as get
 
@@ -237,9 +244,12 @@ def get_runtime(context: click.Context, suite: str | None, mirror: str | None, *
         raise UsageError(f"there is no suite {suite!r} to take it from", next_step=" or ".join(SUITES))
     if latest and mirror:
         raise UsageError("--latest and --mirror exclude each other: apt of this machine has its own mirror")
+    if index and (latest or suite is not None):
+        raise UsageError("--index says what is taken: --suite and --latest are of Debian's packages")
     steps = [""]
     with shown_while_running("fetching", lambda: steps[-1], quiet=output.silent):
-        folder = get(suite, mirror, latest=latest, told=Told(output.note, steps.append))
+        told = Told(output.note, steps.append)
+        folder = of_index(index, mirror, told) if index else get(suite, mirror, latest=latest, told=told)
     output.line(str(folder))
     return 0
 

@@ -15,7 +15,8 @@ import posixpath
 import re
 import stat
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -33,14 +34,17 @@ SUITES = {"forky": ("forky",), "trixie": ("trixie",), "experimental": ("sid", "e
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 _OLDEST_LLVM = 19
 _LARGEST_LIST_BYTES = 1 << 16
-_HIP_PACKAGE = re.compile(r"libamdhip64-\d+")
+#: Of Debian, of AMD.
+_HIP_PACKAGE = re.compile(r"libamdhip64-\d+|hip-runtime-amd")
 #: Debian's own mirror, and its archive of all days, which keeps what a suite has replaced (DATE of the list).
 _MIRRORS = ("https://deb.debian.org/debian", "https://snapshot.debian.org/archive/debian/DATE")
-_TIMEOUT_S = 30.0
+TIMEOUT_S = 30.0
 _BLOCK_BYTES = 1 << 20
 #: A package's file: the archive format of ar(5), of which only the member with the files is wanted.
 _AR_MAGIC, _AR_HEADER_BYTES = b"!<arch>\n", 60
-_DATA = "data.tar.xz"
+_DATA = "data.tar"
+#: What one package may unfold to (AMD's largest takes some 0.2 GB).
+_MOST_UNPACKED_BYTES = 4 << 30
 _NO_SUCH_FILE = 404
 
 
@@ -54,13 +58,33 @@ class Told:
 
 @frozen
 class Package:
-    """One package as the list names it; ``path`` from the mirror's root."""
+    """One package as a list names it; ``path`` from the root of a mirror."""
 
     name: str
     version: str
     path: str
     size_bytes: int
     sha256: str
+
+
+@frozen
+class Origin:
+    """``mirrors`` that are asked in turn; ``whose`` their packages are, ``said_by`` which list."""
+
+    mirrors: list[str]
+    whose: str
+    said_by: str
+    remedy: str
+
+
+def debian(mirror: str | None, date: str) -> Origin:
+    """``mirror`` alone, or Debian's own and its archive of the day ``date``."""
+    return Origin(
+        [mirror] if mirror else [one.replace("DATE", date) for one in _MIRRORS],
+        "Debian",
+        "the list of this rpl",
+        "with a network, or with --mirror URL of a mirror of Debian that is reached from here",
+    )
 
 
 def _kept() -> Path | None:
@@ -108,12 +132,14 @@ def listed(suite: str) -> tuple[list[Package], str]:
     return [Package(*one) for one in found["suites"][suite]], found["date"]
 
 
-def get_runtime(suite: str | None, mirror: str | None, *, latest: bool, told: Told) -> Path:
-    """The folder of a runtime, fetched where it is not there. Raises MissingError.
+def default_packages() -> tuple[list[Package], str]:
+    """As ``listed``, of the default."""
+    return listed(next(iter(SUITES)))
 
-    Without ``suite`` the default, or what else can be had, which is told. ``mirror`` is asked alone. With
-    ``latest`` apt says the versions.
-    """
+
+@contextmanager
+def locked_cache(mirror: str | None) -> Iterator[Path]:
+    """Where runtimes are kept, for one process at a time; ``mirror`` has to be an address."""
     if mirror is not None and not mirror.startswith(("http://", "https://")):
         raise UsageError(f"{mirror!r} is no address of a mirror", next_step="--mirror https://HOST/debian")
     cache = _kept()
@@ -122,6 +148,16 @@ def get_runtime(suite: str | None, mirror: str | None, *, latest: bool, told: To
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several processes may ask at the same time
+        yield cache
+
+
+def get_runtime(suite: str | None, mirror: str | None, *, latest: bool, told: Told) -> Path:
+    """The folder of a runtime, fetched where it is not there. Raises MissingError.
+
+    Without ``suite`` the default, or what else can be had, which is told. ``mirror`` is asked alone. With
+    ``latest`` apt says the versions.
+    """
+    with locked_cache(mirror) as cache:
         default, fallback, *_ = SUITES
         try:
             return _of_suite(cache, suite or default, mirror, latest=latest, told=told)
@@ -140,14 +176,13 @@ def _of_suite(cache: Path, suite: str, mirror: str | None, *, latest: bool, told
     packages, date = listed(suite)
     kind = f"{'-'.join(SUITES[suite])}-hip"
     versions = [(one.name, one.version) for one in packages]
-    folder = _folder(cache, kind, versions)
+    folder = folder_of(cache, kind, versions)
     if not latest:
         if folder.is_dir():
-            return _touched(folder)
-        mirrors = [mirror] if mirror else [one.replace("DATE", date) for one in _MIRRORS]
+            return touched(folder)
         try:
             with tempfile.TemporaryDirectory(dir=cache) as archives:
-                _unpack(_download(packages, mirrors, Path(archives), told), folder, versions)
+                unpack(download(packages, debian(mirror, date), Path(archives), told), folder, versions)
         except MissingError as error:
             if mirror:
                 raise
@@ -172,17 +207,17 @@ def _by_apt(cache: Path, kind: str, suites: Sequence[str], told: Told) -> Path:
     if there:
         return there[-1]
     packages = apt.versions()
-    folder = _folder(cache, kind, packages)
+    folder = folder_of(cache, kind, packages)
     if not folder.is_dir():
         told.note(f"{counted(len(packages), 'package')} by apt from {apt.mirror}")
         archives = apt.download(packages)
-        _unpack(archives, folder, packages)
+        unpack(archives, folder, packages)
         for archive in archives:
             archive.unlink()
-    return _touched(folder)
+    return touched(folder)
 
 
-def _folder(cache: Path, kind: str, versions: Sequence[tuple[str, str]]) -> Path:
+def folder_of(cache: Path, kind: str, versions: Sequence[tuple[str, str]]) -> Path:
     return cache / f"{kind}-{hashlib.sha256(_text(versions).encode()).hexdigest()[:12]}"
 
 
@@ -190,25 +225,26 @@ def _text(versions: Sequence[tuple[str, str]]) -> str:
     return "".join(f"{name} {version}\n" for name, version in versions)
 
 
-def _touched(folder: Path) -> Path:
+def touched(folder: Path) -> Path:
     (folder / "versions.txt").touch()
     return folder
 
 
-def _download(packages: Sequence[Package], mirrors: list[str], folder: Path, told: Told) -> list[Path]:
+def download(packages: Sequence[Package], origin: Origin, folder: Path, told: Told) -> list[Path]:
+    """Their files in ``folder``, each with the hash that is known of it. Raises MissingError."""
     total, done = sum(one.size_bytes for one in packages), 0
-    told.note(f"{counted(len(packages), 'package')} of Debian, {total / 1e6:.0f} MB, once")
-    paths = []
+    told.note(f"{counted(len(packages), 'package')} of {origin.whose}, {total / 1e6:.0f} MB, once")
+    mirrors, paths = list(origin.mirrors), []
     for number, package in enumerate(packages, 1):
         told.step(f"{package.name} {package.version}, {done / 1e6:.0f} of {total / 1e6:.0f} MB")
         paths.append(folder / f"{number}.deb")
-        _download_one(package, mirrors, paths[-1])
+        download_one(package, origin, mirrors, paths[-1])
         done += package.size_bytes
     return paths
 
 
-def _download_one(package: Package, mirrors: list[str], target: Path) -> None:
-    """From the first mirror that has it; one that can't be reached is not asked for others again."""
+def download_one(package: Package, origin: Origin, mirrors: list[str], target: Path) -> None:
+    """From the first of ``mirrors`` that has it; one that can't be reached is not asked for others again."""
     import http.client
     import urllib.error
     import urllib.request
@@ -218,12 +254,14 @@ def _download_one(package: Package, mirrors: list[str], target: Path) -> None:
         address = f"{mirror.rstrip('/')}/{package.path}"
         try:
             with (
-                urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answer,  # noqa: S310 - http(s), see get_runtime
+                urllib.request.urlopen(address, timeout=TIMEOUT_S) as answer,  # noqa: S310 - http(s), see get_runtime
                 target.open("wb") as file,
             ):
                 if _copied_sha256(answer, file, package.size_bytes) == package.sha256:
                     return
-            reasons.append(f"{address} is another file than the list of this rpl says (its SHA-256 differs)")
+            reasons.append(
+                f"{address} is another file than {origin.said_by} says (its size or SHA-256 differs)"
+            )
         except urllib.error.HTTPError as error:
             reasons.append(f"{address} answers {error.code} {error.reason}")
             if error.code != _NO_SUCH_FILE:
@@ -232,63 +270,88 @@ def _download_one(package: Package, mirrors: list[str], target: Path) -> None:
             reasons.append(f"{mirror} can't be reached ({getattr(error, 'reason', None) or error})")
             mirrors.remove(mirror)
     raise MissingError(
-        f"the package {package.name} {package.version} can't be had: "
+        f"{' '.join(('the package', package.name, package.version)).rstrip()} can't be had: "
         + ("; ".join(reasons) or "no mirror can be reached"),
-        next_step="with a network, or with --mirror URL of a mirror of Debian that is reached from here",
+        next_step=origin.remedy,
     )
 
 
 def _copied_sha256(source: http.client.HTTPResponse, file: BinaryIO, size_bytes: int) -> str:
-    """Of what was copied, which is at most one block more than it should be."""
+    """Of what was copied, at most one block more than it should be; empty where that has another size."""
     digest, copied = hashlib.sha256(), 0
     while copied <= size_bytes and (block := source.read(_BLOCK_BYTES)):
         file.write(block)
         digest.update(block)
         copied += len(block)
-    return digest.hexdigest()
+    return digest.hexdigest() if copied == size_bytes else ""
 
 
-def _unpack(archives: Sequence[Path], folder: Path, versions: Sequence[tuple[str, str]]) -> None:
-    """Whole or not at all: an interrupted call leaves no folder that looks complete."""
+def unpack(
+    archives: Sequence[Path],
+    folder: Path,
+    versions: Sequence[tuple[str, str]],
+    finish: Callable[[Path], None] = lambda _: None,
+) -> None:
+    """Whole or not at all: an interrupted call leaves no folder that looks complete, nor does ``finish`` that
+    raises.
+    """
     with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
-        root = Path(unfinished, "root")
+        root = Path(unfinished, "root").resolve()
         root.mkdir()
         for archive in archives:
             with archive.open("rb") as stream:
                 _unpack_one(stream, root, archive.name)
+        finish(root)
         (root / "versions.txt").write_text(_text(versions), encoding="utf-8")
         root.rename(folder)
 
 
 def _unpack_one(stream: BinaryIO, root: Path, name: str) -> None:
-    import lzma
-    import tarfile
-
     if stream.read(len(_AR_MAGIC)) != _AR_MAGIC:
         raise BadDataError(f"{name} is no Debian package")
     while len(header := stream.read(_AR_HEADER_BYTES)) == _AR_HEADER_BYTES:
-        size = int(header[48:58])
-        if header[:16].decode("ascii").strip().rstrip("/") == _DATA:
-            with lzma.open(stream) as data, tarfile.open(fileobj=data, mode="r|") as members:
-                # Python 3.10 has filters of its own in some releases only.
-                members.extraction_filter = lambda member, _: member
-                members.extractall(root, members=(_checked(one) for one in members))  # noqa: S202
+        member, size = header[:16].decode("ascii", "replace").strip().rstrip("/"), header[48:58].strip()
+        if not size.isdigit():
+            break
+        if member in (f"{_DATA}.xz", f"{_DATA}.gz"):
+            _unpack_data(stream, root, name)
             return
-        stream.seek(size + size % 2, os.SEEK_CUR)
-    raise BadDataError(f"{name} holds no {_DATA}", cause="it is packed in a way that is newer than this rpl")
+        stream.seek(int(size) + int(size) % 2, os.SEEK_CUR)
+    raise BadDataError(
+        f"{name} holds no {_DATA}.xz or .gz", cause="it is packed in a way that is newer than this rpl"
+    )
 
 
-def _checked(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Files, folders and links that stay below the root, without owners and special modes."""
-    target = member.name
-    if member.issym():
-        target = posixpath.join(posixpath.dirname(member.name), member.linkname)
-    elif member.islnk():
-        target = member.linkname
-    outside = posixpath.isabs(target) or posixpath.normpath(target).split("/")[0] == ".."
-    plain = member.isfile() or member.isdir() or member.issym() or member.islnk()
-    if outside or not plain or ".." in PurePosixPath(member.name).parts:
-        raise BadDataError(f"a package holds {member.name}, which does not belong below its root")
-    member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
-    member.mode &= stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH
-    return member
+def _unpack_data(stream: BinaryIO, root: Path, name: str) -> None:
+    import tarfile
+
+    try:
+        with tarfile.open(fileobj=stream, mode="r|*") as members:
+            # Python 3.10 has filters of its own in some releases only.
+            members.extraction_filter = lambda member, _: member
+            members.extractall(root, members=_checked(members, root))  # noqa: S202
+    except (tarfile.TarError, EOFError) as error:
+        raise BadDataError(f"{name} is damaged: {error}") from error
+
+
+def _checked(members: Iterable[tarfile.TarInfo], root: Path) -> Iterator[tarfile.TarInfo]:
+    """Files, folders and links that stay below the root, without owners and special modes. Each is looked at
+    when what came before it lies there, so that no chain of links leads out.
+    """
+    left = _MOST_UNPACKED_BYTES
+    for member in members:
+        place = root / member.name
+        folder = root if place == root else place.parent
+        target = folder / member.linkname if member.issym() else root / member.linkname
+        plain = member.isfile() or member.isdir() or member.issym() or member.islnk()
+        # Where the links on the way lead by now; none is written through at the end of it.
+        inside = all(Path(os.path.realpath(one)).is_relative_to(root) for one in (folder, target))
+        named = posixpath.isabs(member.name) or ".." in PurePosixPath(member.name).parts
+        if named or not plain or not inside or (place.is_symlink() and not member.issym()):
+            raise BadDataError(f"a package holds {member.name}, which does not belong below its root")
+        left -= member.size
+        if left < 0:
+            raise BadDataError(f"a package unfolds to more than {_MOST_UNPACKED_BYTES >> 30} GiB")
+        member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
+        member.mode &= stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH
+        yield member
