@@ -8,10 +8,13 @@ import re
 import subprocess
 from pathlib import Path
 
+import attrs
 import pytest
 
 import rpl_testkit
-from rpl_optimize.interfaces.transformation import KernelSource, Transformation
+from rpl_optimize.interfaces.declared_change import LoopHints, SeveralBlocks
+from rpl_optimize.interfaces.source_reading import Span
+from rpl_optimize.interfaces.transformation import Edit, KernelSource, Transformation
 from rpl_optimize.source_meaning.front_end import FrontEnd
 from rpl_optimize.source_meaning.judge import MeaningJudge
 from rpl_optimize.source_meaning.reading import CompilerReading
@@ -277,6 +280,59 @@ def test_harmless_twins_are_offered_and_keep_their_results(rpl_require, tmp_path
 
 
 _WRONG = {";": "rpl_k < 1;", "{": "2 * rpl_blocks) {"}
+
+
+_TURNED = _text({"": SHARED_HARMLESS["turned around"]})
+_WRONG_BLOCKS = (
+    (b", __syncthreads()) {", b") {"),
+    (b"if (blockIdx.x >= rpl_blocks) return; ", b""),
+    (b"(gridDim.x + 1u) / 2u", b"(gridDim.x + 1u) / 3u"),
+    (b"rpl_block < gridDim.x", b"rpl_block <= gridDim.x"),
+    (b"t[k] = in[i]", b"t[k] = in[k]"),
+    (b"out[", b"more["),
+)
+
+
+def test_the_judge_takes_the_one_text_and_only_as_it_is_declared(rpl_require, tmp_path):
+    reading = _read(rpl_require, tmp_path, _TURNED)
+    judge = MeaningJudge(reading.front_end, _TURNED.encode())
+    two, four = _offered(Coarsening(), _TURNED, reading)["k0"]
+
+    def refused(text, declares):
+        return [one for one in judge.judge(text, declares).verdicts if not one.passed]
+
+    edited = apply_edits(_TURNED.encode(), two.edits)
+    assert refused(edited, two.declares) == []
+    for old, new in _WRONG_BLOCKS:
+        assert old in edited
+        (verdict,) = refused(edited.replace(old, new, 1), two.declares)
+        assert (verdict.guard, "another one" in verdict.reason) == ("declared", True), new
+    for declares in (four.declares, (SeveralBlocks(1),), (*two.declares, LoopHints(1))):
+        (verdict,) = refused(edited, declares)
+        assert verdict.guard == "declared"
+    assert refused(edited, ())[0].guard == "cooperation"
+
+
+def test_the_judge_proves_it_for_itself(rpl_require, tmp_path):
+    """Whatever the one who offers an edit says: here that all come to a barrier that some return before."""
+    text = _text({"": SHARED_HOSTILE["some return in front"]})
+    turned = _read(rpl_require, tmp_path, _TURNED).block_work("k0")
+    reading = _read(rpl_require, tmp_path, text)
+    body = text.index("{", text.index("void k0")), text.rindex("}") + 1
+    places = [
+        Span(m.start(), m.end()) for m in re.finditer(rb"blockIdx\.x", text.encode()) if m.start() > body[0]
+    ]
+    returns = [
+        Span(m.start(), m.end()) for m in re.finditer(rb"\breturn\b", text.encode()) if m.start() > body[0]
+    ]
+    work = attrs.evolve(turned, body=Span(*body), blocks=tuple(places), returns=tuple(returns))
+    edited = apply_edits(text.encode(), [Edit(*one) for one in work.several(2)])
+    (verdict,) = [
+        one
+        for one in MeaningJudge(reading.front_end, text.encode()).judge(edited, (SeveralBlocks(2),)).verdicts
+        if not one.passed
+    ]
+    assert "come to the barrier" in verdict.reason
 
 
 def test_nobody_begins_with_the_next_block_before_all_are_done(rpl_require, tmp_path):

@@ -116,7 +116,7 @@ def cooperation_changes(
     by hints alone, so their bodies may stand in the code more or less often. ``exchanged``: the edit hands
     the last steps of so many reductions from lane to lane, which need no barriers then. ``repeated``: the
     edit does the whole again and again, a barrier in between if it has one, or not at all. All kinds may come
-    behind each other then, and a path may be empty. Accesses of LDS still have to lie apart.
+    behind each other then, a path may be empty, and so may a loop. Accesses of LDS still have to lie apart.
     """
     ignored = {_BARRIER} if one_wave else set()
     different = sorted((before.kinds ^ after.kinds) - ignored)
@@ -138,9 +138,8 @@ def cooperation_changes(
     # Arrays of one work-item that the compiler moves to LDS are nobody else's.
     for first, second in sorted(gained if _BARRIER in before.kinds and before.touches_lds else ()):
         found.append(f"a {second} comes behind a {first} without a barrier between, which it never did")
-    if not unrolled:
-        fewer = (before.fewest or 0) if repeated else (_STEPS - 1) * exchanged
-        found += _shrunk(before, after, fewer)
+    if not (unrolled or repeated):
+        found += _shrunk(before, after, (_STEPS - 1) * exchanged)
     return tuple(found)
 
 
