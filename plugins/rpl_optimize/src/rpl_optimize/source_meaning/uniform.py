@@ -113,11 +113,11 @@ class _Walk:
         kind, parts = node.get("kind"), children(node)
         apart = apart or self.left
         if kind in {"IfStmt", "SwitchStmt"}:
-            condition = len(parts) - (3 if node.get("hasElse") else 2)
-            for part in parts[: condition + 1]:
+            first = len(parts) - (2 if node.get("hasElse") else 1)  # behind the condition
+            for part in parts[:first]:
                 self.statement(part, loops, apart=apart)
-            under = apart or not self.same(parts[condition])
-            for part in parts[condition + 1 :]:
+            under = apart or not self.same(parts[first - 1])
+            for part in parts[first:]:
                 self.statement(part, loops, apart=under)
         elif kind in _LOOPS:
             condition = parts[{"ForStmt": -3, "WhileStmt": -2, "DoStmt": -1}[str(kind)]]
@@ -126,9 +126,8 @@ class _Walk:
             for part in parts:
                 self.statement(part, (*loops, node["id"]), apart=inside)
         elif kind in _JUMPS:
-            self.torn.update(
-                loops[-1:] if apart else ()
-            )  # or it leaves a switch: the loop is the safe answer
+            # It may leave a switch only: that the loop is torn is the safe answer.
+            self.torn.update(loops[-1:] if apart else ())
         elif kind == "ReturnStmt":
             self.left = self.left or apart
             self.torn.update(loops if apart else ())
