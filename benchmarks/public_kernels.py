@@ -11,7 +11,8 @@ that of the source. With ``--enough`` a kernel is done once a proposal passes th
 a launch bound, cheap ones first: the shares are the same, the rows per transformation count what was tried.
 A kernel in a header is compiled if ``--instances`` says of what: lines of the header's path below
 ``--folder``, a tab, and what is to stand behind it (``template class Sum<float>;``).
-``--record`` keeps each kernel's outcome in a file and does not ask again for those that are in it.
+``--record`` keeps each kernel's outcome in a file and does not ask again for those that are in it. The file
+begins with what decides outcomes (compiler and options, instances, ``--enough``) and is refused for others.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from rpl_optimize.interfaces.transformation import (
     EditCandidate,
     GuardVerdict,
     KernelSource,
+    SeveralBlocks,
     ShuffledReduction,
 )
 from rpl_optimize.loop.binary_stage import LaunchLimit, guard_binary
@@ -146,6 +148,7 @@ class Judged:
             limit=None if most is None else LaunchLimit(most, None),
             lds_growth=candidate.lds_growth,
             exchanged=sum(isinstance(one, ShuffledReduction) for one in candidate.declares),
+            repeated=any(isinstance(one, SeveralBlocks) for one in candidate.declares),
         )
         # Nothing ran, so there is no launch that could be compared with a promise.
         return next((part for part in parts if not part.passed and part.guard != "launch-limit"), None)
@@ -191,9 +194,13 @@ def _filled(word: str, folders: Mapping[str, str]) -> str:
     return word
 
 
-def _recorded(record: Path) -> dict[tuple[str, str], Outcome]:
-    """Outcomes by file and kernel."""
-    lines = record.read_text(encoding="utf-8").splitlines() if record.is_file() else ()
+def _recorded(record: Path, made_with: Mapping[str, object]) -> dict[tuple[str, str], Outcome] | None:
+    """Outcomes by file and kernel; ``None`` where the file was made with something else."""
+    if not record.is_file():
+        record.write_text(json.dumps(made_with) + "\n", encoding="utf-8")
+    first, *lines = record.read_text(encoding="utf-8").splitlines()
+    if json.loads(first) != made_with:
+        return None
     entries = [json.loads(line) for line in lines]
     outcomes = [
         Outcome(**{**one, "passed": tuple(one["passed"]), "refused": tuple(map(tuple, one["refused"]))})
@@ -244,7 +251,10 @@ def main() -> int:
     if given.instances is not None:
         for line in given.instances.read_text(encoding="utf-8").splitlines():
             instances.setdefault(line.partition("\t")[0], []).append(line.partition("\t")[2])
-    known = {} if given.record is None else _recorded(given.record)
+    made_with = {"words": words, "enough": given.enough, "instances": instances}
+    known = {} if given.record is None else _recorded(given.record, made_with)
+    if known is None:
+        parser.error(f"{given.record} was made with other words, instances or --enough; name another file")
     for place, path, kernel in kernels:
         name = str(path.relative_to(given.folder))
         if (name, kernel) in known:

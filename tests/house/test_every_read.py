@@ -142,6 +142,7 @@ OPENINGS = {
     "plugins/rpl_optimize/src/rpl_optimize/source_meaning/front_end.py:preprocess": OWN,
     "plugins/rpl_optimize/src/rpl_optimize/source_meaning/reading.py:CompilerReading.compiled": OWN,
     "plugins/rpl_optimize/src/rpl_optimize/source_meaning/reading.py:CompilerReading.macros": OWN,
+    "plugins/rpl_optimize/src/rpl_optimize/source_meaning/unit.py:Original.pragmas": OWN,
     "plugins/rpl_optimize/src/rpl_optimize/source_meaning/syntax_dump.py:SyntaxDump.__init__": OWN,
     "plugins/rpl_optimize/src/rpl_optimize/transform.py:read_source": "MAX_SOURCE_BYTES",
     "plugins/rpl_pcsampling/src/rpl_pcsampling/reading.py:holds_samples": "_MOST_BEFORE_BYTES",

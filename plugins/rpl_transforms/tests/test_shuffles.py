@@ -294,6 +294,11 @@ def test_sums_in_another_order_are_refused(rpl_require, tmp_path):
     ):
         (guard,) = _offered(text, _read(rpl_require, tmp_path, text, *options))["k0"].guards
         assert "another order" in guard.reason
+    for pragma in ("#pragma clang fp reassociate(on)", '_Pragma("clang fp reassociate(on)")'):
+        (tmp_path / "ordered.h").write_text(f"{pragma}\n")
+        text = _EDITED.replace("__global__", '#include "ordered.h"\n__global__', 1)
+        (guard,) = _offered(text, _read(rpl_require, tmp_path, text))["k0"].guards
+        assert "another order" in guard.reason
     whole = _EDITED.replace("float a[", "int a[")
     assert _offered(whole, _read(rpl_require, tmp_path, whole, "-ffast-math"))["k0"].allowed
 

@@ -108,24 +108,27 @@ def cooperation_changes(
     one_wave: bool = False,
     unrolled: bool = False,
     exchanged: int = 0,
+    repeated: bool = False,
 ) -> tuple[str, ...]:
     """What the candidate's code does otherwise, in words; see the module.
 
     ``one_wave``: no workgroup of the candidate has more than one wave. ``unrolled``: the edit changes loops
     by hints alone, so their bodies may stand in the code more or less often. ``exchanged``: the edit hands
-    the last steps of so many reductions from lane to lane, which need no barriers then.
+    the last steps of so many reductions from lane to lane, which need no barriers then. ``repeated``: the
+    edit does the whole again and again, a barrier in between if it has one, or not at all. All kinds may come
+    behind each other then, a path may be empty, and so may a loop. Accesses of LDS still have to lie apart.
     """
     ignored = {_BARRIER} if one_wave else set()
     different = sorted((before.kinds ^ after.kinds) - ignored)
     changes = [f"kinds of cooperation came or went: {', '.join(different)}"] if different else []
     if not before.followed or not after.followed:
         return tuple(changes)
-    for first, second in sorted(after.follows - before.follows):
+    for first, second in sorted(after.follows - before.follows if not repeated else ()):
         if not {first, second} & ignored:
             changes.append(f"{second} comes behind {first}, which it never did")
     if one_wave:
         return tuple(changes)
-    if (before.fewest or 0) > 0 and after.fewest == 0:
+    if (before.fewest or 0) > 0 and after.fewest == 0 and not repeated:
         changes.append("a path through the kernel passes no barrier, and every path did")
     if (_BARRIER, _BARRIER) in before.follows - after.follows:
         changes.append("no barrier follows a barrier any more")
@@ -135,7 +138,7 @@ def cooperation_changes(
     # Arrays of one work-item that the compiler moves to LDS are nobody else's.
     for first, second in sorted(gained if _BARRIER in before.kinds and before.touches_lds else ()):
         changes.append(f"a {second} comes behind a {first} without a barrier between, which it never did")
-    if not unrolled:
+    if not (unrolled or repeated):
         changes += _shrunk(before, after, (_STEPS - 1) * exchanged)
     return tuple(changes)
 

@@ -278,3 +278,28 @@ def test_distances_to_data_are_left_out_of_the_two_additions_behind_the_counter(
     ]
     listed = [Instruction(4 * n, word, operands) for n, (word, operands, _) in enumerate(code)]
     assert position_free(listed) == [(word, kept) for word, _, kept in code]
+
+
+def test_blocks_in_turn_may_come_behind_each_other_and_nothing_else_changes():
+    """The whole again behind one more barrier, or not at all; a store must not meet a load."""
+
+    def code(words):
+        return cooperation_of(
+            [
+                Instruction(0, "s_cbranch_scc1", "", target=4 * len(words) + 8),
+                *(Instruction(4 * at + 4, word, "") for at, word in enumerate(words)),
+                Instruction(4 * len(words) + 4, "s_cbranch_scc0", "", target=4),
+                Instruction(4 * len(words) + 8, "s_endpgm", ""),
+            ]
+        )
+
+    once = ["ds_write_b32", "s_barrier", "ds_read_b32"]
+    before = cooperation_of([Instruction(4 * at, word, "") for at, word in enumerate([*once, "s_endpgm"])])
+    again, hurried = code([*once, "s_barrier"]), code(once)
+    assert cooperation_changes(before, again, repeated=True) == ()
+    assert {one.split(" ")[0] for one in cooperation_changes(before, again)} == {"barrier", "a"}
+    (why,) = cooperation_changes(before, hurried, repeated=True)
+    assert "without a barrier between" in why
+    more = code([*once, "s_barrier", "ds_add_u32", "s_barrier"])
+    (why,) = cooperation_changes(before, more, repeated=True)
+    assert "came or went" in why

@@ -25,7 +25,7 @@ from rpl_optimize.contracts import (
     PolicyPart,
 )
 from rpl_optimize.interfaces.builder import BuildFailure
-from rpl_optimize.interfaces.declared_change import ShuffledReduction
+from rpl_optimize.interfaces.transformation import ShuffledReduction
 from rpl_optimize.loop import evaluate
 from rpl_optimize.loop.evaluate import Evaluation, Trial
 from rpl_optimize.loop.rounds import OptimizeLoop

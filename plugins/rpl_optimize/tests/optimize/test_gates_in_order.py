@@ -79,6 +79,7 @@ def _stages(tmp_path: Path, policy: PolicyPart, **shown: Any) -> tuple[list[str]
     documents = SimpleNamespace(model=lambda _: None)
     trial = SimpleNamespace(
         exchanged=0,
+        repeated=False,
         built=built,
         build=SimpleNamespace(code_sha256="b", host_code=None),
         baseline=SimpleNamespace(build=None, documents=documents, text=b""),

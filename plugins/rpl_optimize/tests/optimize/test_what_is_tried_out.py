@@ -17,8 +17,7 @@ import pytest
 from rpl_core.errors import ApplicationError, BadDataError, MissingError, TimeLimitError
 from rpl_optimize.contracts import CheckPart, GuardPart, ProposedData
 from rpl_optimize.interfaces.builder import BuildFailure
-from rpl_optimize.interfaces.declared_change import TunedConstants
-from rpl_optimize.interfaces.transformation import Edit, EditCandidate, KernelSource
+from rpl_optimize.interfaces.transformation import Edit, EditCandidate, KernelSource, TunedConstants
 from rpl_optimize.loop import proposing
 from rpl_optimize.loop.proposing import LookedAt, ProposalStage, Retuned, Tryout
 from rpl_optimize.loop.state import Unfinished

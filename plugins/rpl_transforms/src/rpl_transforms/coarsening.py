@@ -10,13 +10,15 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rpl_optimize.interfaces.source_reading import BlockWork, ElementWork
+from rpl_optimize.interfaces.source_reading import ElementWork
 from rpl_optimize.interfaces.transformation import (
+    DeclaredChange,
     Edit,
     EditCandidate,
     Evidence,
     GuardVerdict,
     KernelSource,
+    SeveralBlocks,
 )
 from rpl_transforms.evidence import KernelFacts, coarsening_evidence, vector_load_evidence
 from rpl_transforms.promises import UNREAD, KernelTransformation, refused
@@ -83,12 +85,15 @@ class Coarsening(KernelTransformation):
             yield refused(kernel, "own-block", work, f"do several blocks' work in {kernel.name}")
             return
         proven = GuardVerdict("own-block", True, "a block's work follows from its index, and nothing is kept")
+        # A barrier that headers make a macro of is what the proof found.
+        waited = ("__syncthreads",) if work.waits else ()
         for count in _BLOCKS:
-            edits = tuple(_several_blocks(work, count))
+            edits = tuple(Edit(*one) for one in work.several(count))
             new = " ".join(edit.replacement.decode() for edit in edits)
-            guards = (proven, _names_free(source, new, " ".join(work.changed)))
+            guards = (proven, _names_free(source, new, " ".join((*work.changed, *waited))))
             summary = f"do the work of {count} blocks per block in {kernel.name}"
-            yield _candidate(kernel, f"{kernel.name}-{count}", summary, edits, guards)
+            declares = (SeveralBlocks(count),)
+            yield _candidate(kernel, f"{kernel.name}-{count}", summary, edits, guards, declares)
 
     def evidence_of(self, facts: KernelFacts) -> Evidence:
         return coarsening_evidence(facts)
@@ -100,6 +105,7 @@ def _candidate(
     summary: str,
     edits: tuple[Edit, ...],
     guards: tuple[GuardVerdict, ...],
+    declares: tuple[DeclaredChange, ...] = (),
 ) -> EditCandidate:
     allowed = all(guard.passed for guard in guards)
     return EditCandidate(
@@ -110,6 +116,7 @@ def _candidate(
         edits=edits if allowed else (),
         guards=guards,
         alternatives=kernel.name,
+        declares=declares,
     )
 
 
@@ -118,22 +125,6 @@ def _names_free(source: KernelSource, new: str, copied: str) -> GuardVerdict:
     own = {word for word in re.findall(r"[A-Za-z_]\w*", copied) if not word.startswith("rpl_")}
     text = source.text.decode("utf-8", "replace")
     return names_free(source.reading, new, own | _INDICES, text)
-
-
-def _several_blocks(work: BlockWork, count: int) -> Iterator[Edit]:
-    """On the lines that were there: those behind keep their numbers."""
-    begin = work.body.begin + 1
-    head = (
-        f" const unsigned rpl_blocks = (gridDim.x + {count - 1}u) / {count}u; "
-        "if (blockIdx.x >= rpl_blocks) return; "
-        f"{''.join(f'const auto rpl_first_{name} = {name}; ' for name in work.changed)}"
-        "for (unsigned rpl_block = blockIdx.x; rpl_block < gridDim.x; rpl_block += rpl_blocks) {"
-        f"{''.join(f' auto {name} = rpl_first_{name};' for name in work.changed)}"
-    )
-    yield Edit(begin, begin, head.encode())
-    yield from (Edit(place.begin, place.end, b"rpl_block") for place in work.blocks)
-    yield from (Edit(place.begin, place.end, b"continue") for place in work.returns)
-    yield Edit(work.body.end - 1, work.body.end - 1, b"} ")
 
 
 def _wide(work: ElementWork, text: bytes, count: int) -> str:

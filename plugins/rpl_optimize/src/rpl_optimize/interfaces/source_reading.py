@@ -67,13 +67,38 @@ class BlockWork:
 
     ``body`` includes its braces; ``blocks`` are the places of ``blockIdx.x`` in it, ``returns`` those of the
     word ``return``, none of them inside of a loop. Parameters that are ``changed`` have to begin each block's
-    work with the value that the launch gave them.
+    work with the value that the launch gave them. ``waits``: its work-items share memory or wait for each
+    other, so all have to be done with a block's work before one begins with the next.
     """
 
     body: Span
     blocks: tuple[Span, ...]
     returns: tuple[Span, ...]
     changed: tuple[str, ...] = ()
+    waits: bool = False
+
+    def several(self, count: int) -> tuple[tuple[int, int, bytes], ...]:
+        """Begin, end and new text of what has each of the first blocks do the work of ``count`` in turn.
+
+        On the lines that were there: those behind keep their numbers. The rest of the grid ends at once.
+        """
+        begin, end = self.body.begin + 1, self.body.end - 1
+        head = (
+            f" const unsigned rpl_blocks = (gridDim.x + {count - 1}u) / {count}u; "
+            "if (blockIdx.x >= rpl_blocks) return; "
+            f"{''.join(f'const auto rpl_first_{name} = {name}; ' for name in self.changed)}"
+            "for (unsigned rpl_block = blockIdx.x; rpl_block < gridDim.x; rpl_block += rpl_blocks"
+            # Whoever has nothing more to do with a block comes here, by ``continue`` as well.
+            f"{', __syncthreads()' if self.waits else ''}) {{"
+            f"{''.join(f' auto {name} = rpl_first_{name};' for name in self.changed)}"
+        )
+        edits = [
+            (begin, begin, head.encode()),
+            *((place.begin, place.end, b"rpl_block") for place in self.blocks),
+            *((place.begin, place.end, b"continue") for place in self.returns),
+            (end, end, b"} "),
+        ]
+        return tuple(sorted(edits))
 
 
 @frozen
@@ -194,8 +219,9 @@ class SourceReading(ABC):
     def block_work(self, kernel: str) -> BlockWork | str:
         """Where a kernel names its block, if one block can do the work of several in turn, or why it can't.
 
-        In every instance of a template: nothing is shared or kept but parameters, and whoever is called is
-        looked into and asks for no index of its own. That it waits for nobody the judge says.
+        In every instance of a template: nothing is kept beyond a block's work but parameters, and whoever is
+        called is looked into and asks for no index of its own. Barriers are proven to be such that every
+        work-item comes to each; nothing else that work-items do together is known.
         """
 
     @abstractmethod

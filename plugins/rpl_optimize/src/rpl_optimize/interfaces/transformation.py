@@ -217,6 +217,17 @@ class ShuffledReduction(DeclaredChange):
 
 
 @frozen
+class SeveralBlocks(DeclaredChange):
+    """The first blocks of the grid do the work of ``count`` each, in turn; the rest ends at once.
+
+    The judge proves what it takes (``SourceReading.block_work``) and knows the only text that does it. In the
+    machine code all may come behind each other then, and a path without work passes no barrier.
+    """
+
+    count: int
+
+
+@frozen
 class ResizedArray(DeclaredChange):
     """The array variable ``name``, declared in the body, gets larger extents.
 

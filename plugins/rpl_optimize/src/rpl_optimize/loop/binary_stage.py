@@ -161,6 +161,7 @@ def guard_builds(
     lds_growth: int | None = None,
     retuned: RetunedName | None = None,
     exchanged: int = 0,
+    repeated: bool = False,
 ) -> tuple[GuardPart, ...]:
     """All guards, by the plugin ``owner`` where its builder says what device code is."""
     if before.code is None or after.code is None:
@@ -177,6 +178,7 @@ def guard_builds(
             lds_growth=lds_growth,
             retuned=retuned,
             exchanged=exchanged,
+            repeated=repeated,
         )
     asked = CodeComparison(
         kernel=kernel,
@@ -211,11 +213,13 @@ def guard_binary(
     lds_growth: int | None = None,
     retuned: RetunedName | None = None,
     exchanged: int = 0,
+    repeated: bool = False,
 ) -> tuple[GuardPart, ...]:
     """All guards. ``kernel`` is the source name of the one that may change, with all its instances.
 
     ``measured``: the candidate's time will be measured, which resources leave to it. ``exchanged``: it
-    declares that so many reductions end from lane to lane (``ShuffledReduction``).
+    declares that so many reductions end from lane to lane (``ShuffledReduction``). ``repeated``: that a block
+    does the work of several (``SeveralBlocks``).
     """
     diff = compare_code_objects(before, after, launch=launch, architecture_of=architecture_of)
     if limit is not None:
@@ -229,7 +233,13 @@ def guard_binary(
     return (
         *parts,
         *_code_guards(
-            before, after, kernel, must_change_loop=must_change_loop, retuned=retuned, exchanged=exchanged
+            before,
+            after,
+            kernel,
+            must_change_loop=must_change_loop,
+            retuned=retuned,
+            exchanged=exchanged,
+            repeated=repeated,
         ),
     )
 
@@ -301,6 +311,7 @@ def _code_guards(
     must_change_loop: bool,
     retuned: RetunedName | None,
     exchanged: int,
+    repeated: bool,
 ) -> tuple[GuardPart, ...]:
     try:
         old, new = _code_of(before, kernel), _code_of(after, kernel)
@@ -327,6 +338,7 @@ def _code_guards(
             # Constants change how often loops run, and so how far the compiler unrolls them.
             unrolled=must_change_loop or retuned is not None,
             exchanged=exchanged,
+            repeated=repeated,
         )
     ]
     if exchanged and not all(lane_exchanges(old[key]) < lane_exchanges(new[key]) for key in both):

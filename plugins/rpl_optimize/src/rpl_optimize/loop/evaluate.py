@@ -14,7 +14,7 @@ from rpl_core.values import frozen
 from rpl_optimize.contracts import EvidencePart, GuardPart, PlacementPart, PlannedData, ShiftPart
 from rpl_optimize.equivalence.stage import EquivalenceSubject
 from rpl_optimize.interfaces.builder import BuildFailure
-from rpl_optimize.interfaces.transformation import KernelSource, ShuffledReduction
+from rpl_optimize.interfaces.transformation import KernelSource, SeveralBlocks, ShuffledReduction
 from rpl_optimize.ledger.lines import LedgerEvent
 from rpl_optimize.loop.binary_stage import (
     KnownCode,
@@ -71,6 +71,11 @@ class Trial:
         """Of how many reductions the candidate hands the last steps from lane to lane."""
         return sum(isinstance(one, ShuffledReduction) for one in self.built.proposed.candidate.declares)
 
+    @property
+    def repeated(self) -> bool:
+        """Whether the candidate's blocks do the work of several."""
+        return any(isinstance(one, SeveralBlocks) for one in self.built.proposed.candidate.declares)
+
 
 @frozen(eq=False)
 class Evaluation:
@@ -122,6 +127,7 @@ class Evaluation:
             lds_growth=trial.built.proposed.candidate.lds_growth,
             retuned=trial.built.proposed.retuned,
             exchanged=trial.exchanged,
+            repeated=trial.repeated,
         )
         # Other launches of the same machine code are another program.
         known = guard_new_code(
@@ -171,7 +177,7 @@ class Evaluation:
             self.request.command,
             trial.host,
             same_launches=not trial.built.proposed.changes_launches,
-            same_barriers=not trial.exchanged,
+            same_barriers=not (trial.exchanged or trial.repeated),
         )
 
     def _go_on(self, trial: Trial, evidence: EvidencePart) -> tuple[EvidencePart, bool]:

@@ -50,6 +50,7 @@ from rpl_optimize.interfaces.transformation import (
     LaunchBounds,
     LoopHints,
     ResizedArray,
+    SeveralBlocks,
     ShuffledReduction,
     StreamedStores,
 )
@@ -68,8 +69,8 @@ from rpl_optimize.source_meaning.front_end import (
     shown_line,
 )
 from rpl_optimize.source_meaning.functions import FUNCTIONS, canonical, digest, events_of, is_kernel
-from rpl_optimize.source_meaning.reading import element_uses
-from rpl_optimize.source_meaning.reductions import exchanges_in, tree_reductions, without_loop
+from rpl_optimize.source_meaning.reading import CompilerReading, element_uses
+from rpl_optimize.source_meaning.reductions import exchanges_in, may_reorder, tree_reductions, without_loop
 from rpl_optimize.source_meaning.streams import with_assignments
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Original, OwnDeclaration, Unit, read
@@ -189,7 +190,7 @@ class Compared:
     edited: bytes
     declared: tuple[DeclaredChange, ...]
     same_words: bool = False  # then the same tree has the same effects
-    words: tuple[str, ...] = ()  # that the unit is compiled with
+    reordered: bool = False  # sums of the unit may be
 
     def names(self) -> tuple[str, ...]:
         """The linker's names of the function, one per instance of a template."""
@@ -221,6 +222,8 @@ class Compared:
             if isinstance(change, ShuffledReduction):
                 yield from self._shuffled(before, after, change)
                 before, after = (without_loop(node, change.begin)[0] for node in (before, after))
+            if isinstance(change, SeveralBlocks):  # the text of the body is known, and what it does
+                before, after = (_head_of(node) for node in (before, after))
         yield from differences(before, after, self.declared)
         for change in self.declared:
             if isinstance(change, ResizedArray):
@@ -231,7 +234,7 @@ class Compared:
             yield Difference("declared", f"the compiler sees {found} new hints, {expected} are declared")
         if not self.declared and not is_kernel(before):
             yield Difference("declaration", "only a declared change may touch a function that is no kernel")
-        if self.same_words:
+        if self.same_words or any(isinstance(change, SeveralBlocks) for change in self.declared):
             return
         old, new = Effects(self.before, self.text), Effects(self.after, self.edited)
         different = list(
@@ -256,7 +259,7 @@ class Compared:
 
     def _shuffled(self, before: Node, after: Node, change: ShuffledReduction) -> Iterator[Difference]:
         """Whether the loop is what can go from lane to lane, and the edit the one text that does it."""
-        found = tree_reductions(self.before, self.text, str(before.get("name")), self.words)
+        found = tree_reductions(self.before, self.text, str(before.get("name")), reordered=self.reordered)
         known = () if isinstance(found, str) else [one for one in found if one.begin == change.begin]
         if not known:
             why = found if isinstance(found, str) else "another loop"
@@ -299,6 +302,12 @@ def _cooperation(before: tuple[Step, ...], after: tuple[Step, ...]) -> Iterator[
     now = f"{now}, done otherwise" if now == was else now
     where = f"step {at + 1} of what it does with others"
     yield Difference("cooperation", f"{where} was {was}, is {now}")
+
+
+def _head_of(function: Node) -> Node:
+    """A function without its body."""
+    inner = [part for part in function.get("inner", ()) if part.get("kind") != "CompoundStmt"]
+    return {**function, "inner": inner}
 
 
 def _is_pattern(node: Node) -> bool:
@@ -375,7 +384,9 @@ class MeaningJudge:
         span = span_of(unit, self.text, after)
         old, new = self.text[: 0 if span is None else span.end], after[: 0 if span is None else span.new_end]
         old, new = (text[0 if span is None else span.begin :] for text in (old, new))
-        if preamble is not None and (span is None or not same_words(old, new, declared)):
+        several = next((one for one in declared if isinstance(one, SeveralBlocks)), None)
+        known = several is not None or same_words(old, new, declared)
+        if preamble is not None and (span is None or not known):
             return self._judged(original, after, declared, None)
         if span is None:
             raise NotJudgedError("what was changed lies in no single function of the source")
@@ -388,7 +399,29 @@ class MeaningJudge:
         if asks:
             what = f"{min(asks).decode()} tells when or where it is compiled"
             return Meaning((GuardVerdict("directives", False, what, line),))
+        if several is not None:
+            why = self._not_several(
+                original, str(versions(unit, span.begin, span.end)[0].node.get("name")), several, after
+            )
+            if why is not None or len(declared) > 1:
+                return Meaning(
+                    (GuardVerdict("declared", False, why or "it declares more than the blocks", line),)
+                )
         return self._compare(original, span, after, declared, preamble)
+
+    def _not_several(
+        self, original: Original, kernel: str, change: SeveralBlocks, after: bytes
+    ) -> str | None:
+        """Why one block can't do the work of several, or the edit is not the one text that does it."""
+        work = CompilerReading(original.front_end, self.text, original).block_work(kernel)
+        if isinstance(work, str):
+            return f"no block may do the work of several: {work}"
+        expected = self.text
+        for begin, end, new in reversed(work.several(change.count)):
+            expected = expected[:begin] + new + expected[end:]
+        if change.count < 2 or expected != after:
+            return "the text is another one than that of a block with the work of several"
+        return None
 
     def _compare(
         self,
@@ -401,6 +434,7 @@ class MeaningJudge:
         differences: list[Difference] = []
         names: tuple[str, ...] = ()
         template: str | None = None
+        reordered = any(isinstance(one, ShuffledReduction) for one in declared) and may_reorder(original)
         with original.front_end.reading(after, preamble) as edited:
             for side in get_args(Side):
                 before, now = original.behind(preamble, side), read(edited, side)
@@ -416,7 +450,7 @@ class MeaningJudge:
                     after,
                     declared,
                     same_words=preamble is not None,
-                    words=original.front_end.words,
+                    reordered=reordered,
                 )
                 differences += compared.differences()
                 template = template or compared.template()

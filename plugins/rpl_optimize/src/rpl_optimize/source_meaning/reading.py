@@ -25,7 +25,7 @@ from rpl_optimize.source_meaning.constants import constants_of
 from rpl_optimize.source_meaning.front_end import FrontEnd, NotJudgedError, Side, shown_line
 from rpl_optimize.source_meaning.functions import FUNCTIONS, children, type_name
 from rpl_optimize.source_meaning.launches import launches_of
-from rpl_optimize.source_meaning.reductions import tree_reductions
+from rpl_optimize.source_meaning.reductions import may_reorder, tree_reductions
 from rpl_optimize.source_meaning.streams import streamed_stores
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.unit import Original, Unit
@@ -128,8 +128,11 @@ class CompilerReading(SourceReading):
         unit = self._whole()
         if isinstance(unit, str):
             return unit
-        assert not isinstance(self.front_end, str)
-        return tree_reductions(unit, self.text, kernel, self.front_end.words)
+        try:
+            reordered = may_reorder(self._original())
+        except NotJudgedError as error:
+            return str(error)
+        return tree_reductions(unit, self.text, kernel, reordered=reordered)
 
     def separate_pointers(self, kernel: str) -> tuple[str, ...] | str:
         device, host = self._whole(), self._whole("host")

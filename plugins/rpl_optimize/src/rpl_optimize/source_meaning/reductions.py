@@ -40,10 +40,10 @@ from rpl_optimize.source_meaning.operations import (
     value_of,
 )
 from rpl_optimize.source_meaning.syntax_dump import Node
-from rpl_optimize.source_meaning.unit import Unit
+from rpl_optimize.source_meaning.unit import Original, Unit
 from rpl_optimize.source_meaning.value_ranges import below, ends_of, offset_of, type_range
 
-__all__ = ["exchanges_in", "tree_reductions", "without_loop"]
+__all__ = ["exchanges_in", "may_reorder", "tree_reductions", "without_loop"]
 
 #: Numbers that ``__shfl_down`` hands over as they are (HIP, "Warp shuffle functions").
 _FLOATS = frozenset(("float", "double"))
@@ -75,10 +75,23 @@ _REORDERS = re.compile(
 _REORDERING_TEXT = re.compile(rb"\breassociate\b|\bfloat_control\b|\bfast-math\b|\boptimize\s*\(")
 
 
+def may_reorder(original: Original) -> bool:
+    """Whether options, or a pragma anywhere in the unit, let the compiler take sums in another order.
+
+    A pragma of a header holds for what stands behind it, and a macro of one may make one in the kernel. Both
+    stand in what the preprocessor makes of the unit.
+    """
+    if any(_REORDERS.fullmatch(word) for word in original.front_end.words):
+        return True
+    if _REORDERING_TEXT.search(original.text):
+        return True
+    return any(_REORDERING_TEXT.search(pragma) for pragma in original.pragmas())
+
+
 def tree_reductions(
-    unit: Unit, text: bytes, kernel: str, words: tuple[str, ...]
+    unit: Unit, text: bytes, kernel: str, *, reordered: bool
 ) -> tuple[TreeReduction, ...] | str:
-    """``unit`` is the whole device pass, ``words`` what it is compiled with."""
+    """``unit`` is the whole device pass; ``reordered``: its sums may be (``may_reorder``)."""
     functions = [one.node for one in unit.own if one.kind in FUNCTIONS and not one.inside]
     named = [node for node in functions if node.get("name") == kernel and node.get("mangledName")]
     instances = [node for node in named if body_of(node) is not None and is_kernel(node)]
@@ -86,7 +99,7 @@ def tree_reductions(
         return "the compiler sees no such kernel that is compiled"
     if _TAKEN.search(text):
         return "the file defines a word of the new text itself"
-    found = [dict(_Kernel.of(unit, text, one, words).reductions()) for one in instances]
+    found = [dict(_Kernel.of(unit, text, one, reordered=reordered).reductions()) for one in instances]
     agreed = [
         told[0]
         for begin in sorted(found[0])
@@ -142,19 +155,19 @@ class _Kernel:
     unit: Unit
     text: bytes
     function: Node
-    words: tuple[str, ...]
+    reordered: bool
     declared: dict[str, Node]
     changed: frozenset[str]
 
     @classmethod
-    def of(cls, unit: Unit, text: bytes, function: Node, words: tuple[str, ...]) -> _Kernel:
+    def of(cls, unit: Unit, text: bytes, function: Node, *, reordered: bool) -> _Kernel:
         declared, changed = {}, set()
         for node, parents in below(function):
             if node.get("kind") in {"VarDecl", "ParmVarDecl"}:
                 declared[node["id"]] = node
             elif node.get("kind") == "DeclRefExpr" and not is_loaded(parents):
                 changed.add(str(node["referencedDecl"].get("id")))
-        return cls(unit, text, function, words, declared, frozenset(changed))
+        return cls(unit, text, function, reordered, declared, frozenset(changed))
 
     def reductions(self) -> Iterator[tuple[int, TreeReduction | str]]:
         """Each loop that could be one, by where it begins: what it is, or why it is none."""
@@ -378,8 +391,7 @@ class _Kernel:
         count = Operations(self.unit, self.declared).on_floats(value) + (not assigns)
         if count > 1:
             raise RefusedError("its operation is more than one of floating-point numbers")
-        options = any(_REORDERS.fullmatch(word) for word in self.words)
-        if number in _FLOATS and (options or _REORDERING_TEXT.search(self.text)):
+        if number in _FLOATS and self.reordered:
             raise RefusedError("the compiler may take sums in another order (-ffast-math and its kin)")
         begin, end = self._written(whole)
         said = self.text[begin:end]

@@ -130,6 +130,7 @@ class Original:
     text: bytes
     _preamble: Preamble | NotJudgedError | None = attrs.field(default=None, init=False)
     _readings: dict[tuple[Side, bool], Reading] = attrs.field(factory=dict, init=False)
+    _pragmas: frozenset[bytes] | None = attrs.field(default=None, init=False)
 
     def preamble(self) -> Preamble | None:
         """What edits share, precompiled; ``None`` where the compiler can't do that."""
@@ -150,6 +151,14 @@ class Original:
             with self.front_end.reading(self.text, preamble) as one:
                 self._readings[key] = read(one, side)
         return self._readings[key]
+
+    def pragmas(self) -> frozenset[bytes]:
+        """All of the device pass, those of headers and macros included. Raises ``NotJudgedError``."""
+        if self._pragmas is None:
+            with self.front_end.reading(self.text) as one, one.run("device", "-E").open("rb") as lines:
+                words = (b" ".join(line.split()) for line in lines)
+                self._pragmas = frozenset(one for one in words if one.startswith((b"#pragma", b"# pragma")))
+        return self._pragmas
 
 
 def read(one: Pass, side: Side) -> Reading:

@@ -4,8 +4,10 @@ No order is promised among the blocks of a grid, nor among work-items that do no
 programming model, "Thread hierarchy"): where no one uses what another one stores, any order gives the same. A
 kernel in which one does computes something else from run to run already. What is proven here is the rest:
 that all the work of a block or work-item follows from its index and the arguments of the launch, in every
-instance of a template, whoever is called, and that nothing is kept from one to the next. That they wait for
-nothing is the judge's guard ``cooperation``.
+instance of a template, whoever is called, and that nothing is kept from one to the next. A block may share
+memory where it waits by ``__syncthreads()``, and every work-item comes to each of these
+(``rpl_optimize.source_meaning.uniform``); nothing else is done together. Shared memory has no first value
+(clang refuses initializers), so what the block before left there tells no one anything.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from rpl_core.values import frozen
 from rpl_optimize.interfaces.source_reading import BlockWork, ElementStore, ElementWork, Span
 from rpl_optimize.source_meaning.functions import FUNCTIONS, body_of, children, type_name
 from rpl_optimize.source_meaning.syntax_dump import Node
+from rpl_optimize.source_meaning.uniform import not_for_all
 from rpl_optimize.source_meaning.unit import Unit
 from rpl_optimize.source_meaning.value_ranges import Parents, below, ends_of, offset_of, plain
 from rpl_optimize.source_meaning.words import words_in
@@ -60,13 +63,14 @@ class HeadersNeededError(Exception):
 def block_work(unit: Unit, text: bytes, kernel: str, *, whole: bool = True) -> BlockWork | str:
     """``unit`` is the device pass; raises ``HeadersNeededError`` if it is not ``whole`` and has to be."""
     try:
-        works = [_block_work(one) for one in _instances(unit, text, kernel, whole=whole)]
+        works = [_block_work(one) for one in _instances(unit, text, kernel, whole=whole, together=True)]
     except _RefusedError as refused:
         return str(refused)
     returns = {place for work in works for place in work.returns}  # an instance may lack one (if constexpr)
     changed = {name: None for work in works for name in work.changed}
     ordered = tuple(sorted(returns, key=lambda place: place.begin))
-    return attrs.evolve(works[0], returns=ordered, changed=tuple(changed))
+    waits = any(work.waits for work in works)
+    return attrs.evolve(works[0], returns=ordered, changed=tuple(changed), waits=waits)
 
 
 def element_work(unit: Unit, text: bytes, kernel: str, *, whole: bool = True) -> ElementWork | str:
@@ -80,21 +84,26 @@ def element_work(unit: Unit, text: bytes, kernel: str, *, whole: bool = True) ->
     return works[0]
 
 
-def _instances(unit: Unit, text: bytes, kernel: str, *, whole: bool) -> Iterator[_Kernel]:
+def _instances(
+    unit: Unit, text: bytes, kernel: str, *, whole: bool, together: bool = False
+) -> Iterator[_Kernel]:
     functions = [one.node for one in unit.own if one.kind in FUNCTIONS and not one.inside]
     instances = [node for node in functions if node.get("name") == kernel and node.get("mangledName")]
     instances = [node for node in instances if body_of(node) is not None]
     if not instances:
         raise _RefusedError("the compiler sees no such kernel that is compiled")
     called = _Calls(unit, whole)
-    yield from (_Kernel.of(called, text, node) for node in instances)
+    yield from (_Kernel.of(called, text, node, together=together) for node in instances)
     if called.unseen:
         raise HeadersNeededError
 
 
 @frozen(eq=False)
 class _Kernel:
-    """One instance, of which the parts that both need are proven."""
+    """One instance, of which the parts that both need are proven.
+
+    ``together``: its work-items may share memory and have barriers.
+    """
 
     called: _Calls
     text: bytes
@@ -102,9 +111,10 @@ class _Kernel:
     body: Node
     nodes: tuple[tuple[Node, Parents], ...]
     parameters: dict[str, Node]
+    together: bool
 
     @classmethod
-    def of(cls, called: _Calls, text: bytes, function: Node) -> _Kernel:
+    def of(cls, called: _Calls, text: bytes, function: Node, *, together: bool) -> _Kernel:
         body = body_of(function)
         assert body is not None
         begin, end = ends_of(body)
@@ -114,7 +124,7 @@ class _Kernel:
             raise _RefusedError("the file defines words for indices of blocks or work-items itself")
         parameters = {one["id"]: one for one in children(function) if one.get("kind") == "ParmVarDecl"}
         nodes = tuple(below(function))
-        one = cls(called, text, function, body, nodes, parameters)
+        one = cls(called, text, function, body, nodes, parameters, together)
         one._require_followed()
         return one
 
@@ -123,12 +133,16 @@ class _Kernel:
             kind, name = node.get("kind", ""), node.get("name")
             if kind in _NOT_FOLLOWED or kind.startswith("OMP"):
                 raise _RefusedError(f"line {self._line(node)} has what is not followed ({kind})")
+            if "volatile" in type_name(node):
+                raise _RefusedError(f"line {self._line(node)} has what is volatile")
             if kind in {"VarDecl", "ParmVarDecl"} and _WORD.fullmatch(str(name)):
                 raise _RefusedError(f"it has a variable of its own named {name}")
-            if kind == "VarDecl" and _is_kept(node):
+            if kind == "VarDecl" and _is_kept(node) and not (self.together and _is_shared(node)):
                 raise _RefusedError(f"{name} is shared, or kept beyond one work-item")
             if kind == "DeclRefExpr" and not self._is_coordinate(node):
                 self._require_value(node, parents)
+            if self.together and self.called.is_barrier(node):
+                continue
             if kind in {"CallExpr", "CXXMemberCallExpr"} and not self._is_coordinate(node):
                 problem = self.called.problem(node)
                 if problem is not None:
@@ -154,6 +168,8 @@ class _Kernel:
             return
         variable = self.called.variable(declared["id"])
         if variable is None and self.called.unseen:
+            return
+        if self.together and variable is not None and _is_shared(variable):
             return
         if variable is None or _WORD.fullmatch(str(declared.get("name"))) or _is_kept(variable, of_file=True):
             raise _RefusedError(f"{declared.get('name')} is shared, or not known")
@@ -184,9 +200,12 @@ class _Kernel:
 
 
 def _is_kept(variable: Node, *, of_file: bool = False) -> bool:
-    attributes = {one.get("kind") for one in children(variable)}
     kept = variable.get("storageClass") in {"static", "extern"} and not variable.get("constexpr")
-    return "CUDASharedAttr" in attributes or (kept and not of_file)
+    return _is_shared(variable) or (kept and not of_file)
+
+
+def _is_shared(variable: Node) -> bool:
+    return any(one.get("kind") == "CUDASharedAttr" for one in children(variable))
 
 
 def _is_read(parents: Parents, *, array: bool = True) -> bool:
@@ -215,6 +234,18 @@ class _Calls:
         self.unseen |= found is None and not self.whole
         return found
 
+    def is_barrier(self, node: Node) -> bool:
+        """Whether a node calls HIP's ``__syncthreads()``."""
+        parts = children(node)
+        named = plain(parts[0]).get("referencedDecl", {}) if len(parts) == 1 else {}
+        if node.get("kind") != "CallExpr" or named.get("name") != "__syncthreads":
+            return False
+        declared = self.unit.dump.function(named["id"])
+        self.unseen |= declared is None and not self.whole
+        own = any(one.node.get("id") == named["id"] for one in self.unit.own)
+        linked = str((declared or {}).get("mangledName"))
+        return not own and (self.unseen or re.fullmatch(r"_ZL?13__syncthreadsv", linked) is not None)
+
     def problem(self, call: Node) -> str | None:
         callee = plain(children(call)[0])
         identity = callee.get("referencedMemberDecl") or callee.get("referencedDecl", {}).get("id")
@@ -242,6 +273,8 @@ class _Calls:
             kind = node.get("kind", "")
             if kind in _NOT_FOLLOWED or (kind == "VarDecl" and _is_kept(node)):
                 return name
+            if "volatile" in type_name(node):
+                return name
             if kind == "DeclRefExpr" and node["referencedDecl"].get("kind") == "VarDecl":
                 declared = self.variable(node["referencedDecl"]["id"])
                 if declared is None and self.unseen:
@@ -258,11 +291,11 @@ class _Calls:
 
 def _block_work(kernel: _Kernel) -> BlockWork:
     begin, end = ends_of(kernel.body)
-    if any(what == "gridDim.x" for _, _, what in kernel.coordinates(begin, end)):
-        raise _RefusedError("it knows the size of the grid: its blocks do the work of several already")
     blocks = [(a, b) for a, b, what in kernel.coordinates(begin, end) if what == "blockIdx.x"]
     if not blocks:
         raise _RefusedError("it does not ask for the block in x")
+    if _strides(kernel):
+        raise _RefusedError("it goes on by the size of the grid: its blocks do the work of several already")
     returns = []
     for node, parents in kernel.nodes:
         if node.get("kind") != "ReturnStmt":
@@ -276,7 +309,42 @@ def _block_work(kernel: _Kernel) -> BlockWork:
         blocks=tuple(Span(*one) for one in blocks),
         returns=tuple(Span(*one) for one in returns),
         changed=kernel.changed(),
+        waits=_waits(kernel),
     )
+
+
+def _waits(kernel: _Kernel) -> bool:
+    """Whether work-items wait for each other, proven to come to each barrier all together."""
+    own = {node["id"]: node for node, _ in kernel.nodes if node.get("kind") == "VarDecl"}
+    named = [node.get("referencedDecl", {}) for node, _ in kernel.nodes if not kernel._is_coordinate(node)]
+    others = {one["id"] for one in named if one.get("kind") == "VarDecl"} - own.keys()
+    known = (*own.values(), *(kernel.called.variable(one) for one in sorted(others)))
+    shares = any(_is_shared(one) for one in known if one is not None)
+    waits = any(kernel.called.is_barrier(node) for node, _ in kernel.nodes)
+    if shares and not waits:
+        raise _RefusedError("its work-items share memory and wait for nobody")
+    if not waits or kernel.called.unseen:
+        return waits
+    alone = not_for_all(kernel.function, kernel.text, kernel.called.variable, kernel.called.is_barrier)
+    if alone is not None:
+        raise _RefusedError(
+            f"not every work-item is known to come to the barrier in line {kernel._line(alone)}"
+        )
+    return True
+
+
+def _strides(kernel: _Kernel) -> bool:
+    """Whether a variable moves on by ``gridDim.x``, or by what is made of it."""
+
+    def sized(node: Node) -> bool:
+        begin, end = ends_of(node)
+        return any(what == "gridDim.x" for _, _, what in kernel.coordinates(max(begin, 0), end))
+
+    made = {node["id"] for node, _ in kernel.nodes if node.get("kind") == "VarDecl" and sized(node)}
+    changes = [node for node, _ in kernel.nodes if _changes(node) and len(children(node)) == 2]
+    moves = [children(one)[1] for one in changes if plain(children(one)[0]).get("kind") == "DeclRefExpr"]
+    by_name = any(one.get("referencedDecl", {}).get("id") in made for one, _ in below({"inner": moves}))
+    return by_name or any(sized(move) for move in moves)
 
 
 # Elements: ``P[i] = VALUE`` for the work-item's own ``i``.
