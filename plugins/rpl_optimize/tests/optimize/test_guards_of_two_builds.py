@@ -320,7 +320,10 @@ def test_a_builder_compares_its_own_code(monkeypatch, limit):
     monkeypatch.setattr(binary_stage, "guard_binary", lambda *given, **more: seen.append((given, more)) or ())
     for sides in ((None, "new"), ("old", None), (None, None)):
         objects = [SimpleNamespace(code=code, code_objects=[code]) for code in sides]
-        assert guard_builds(*objects, "k", "owner", **options, retuned="device", exchanged=3) == ()
+        assert (
+            guard_builds(*objects, "k", "owner", **options, retuned="device", exchanged=3, repeated=True)
+            == ()
+        )
         given, more = seen.pop()
         assert given == ([sides[0]], [sides[1]], "k")
-        assert more == {**options, "retuned": "device", "exchanged": 3}
+        assert more == {**options, "retuned": "device", "exchanged": 3, "repeated": True}
