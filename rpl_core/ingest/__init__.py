@@ -18,7 +18,15 @@ from rpl_core.ingest.claims import claim_files, reader_failed, require_readable
 from rpl_core.model.diagnostic import Diagnostic, Severity
 from rpl_core.model.recording import Recording, merge_traces
 from rpl_core.model.trace import Trace, TraceRole, distinct_values
-from rpl_core.run_directory import DOCUMENTS, MANIFEST, RECORDINGS, is_run_directory
+from rpl_core.run_directory import (
+    DOCUMENTS,
+    MANIFEST,
+    RECORDINGS,
+    is_run_directory,
+    load_manifest,
+    pass_files,
+    recorded_files,
+)
 from rpl_core.text import counted, shorten
 
 if TYPE_CHECKING:
@@ -239,8 +247,6 @@ def _joined(parts: Sequence[Recording]) -> Recording:
 
 
 def _load_run(directory: Path, readers: Readers) -> Recording:
-    from rpl_core.run_directory import load_manifest
-
     manifest = load_manifest(directory)
     if manifest.recordings:
         return _load_analysed(directory, manifest, readers)
@@ -275,8 +281,6 @@ def _load_run(directory: Path, readers: Readers) -> Recording:
 
 def _load_analysed(directory: Path, manifest: RunManifest, readers: Readers) -> Recording:
     """What the run was made from, wherever it lies; among it may be run directories, by their manifests."""
-    from rpl_core.run_directory import recorded_files
-
     settle = as_ranks if manifest.options.get("ranks") else by_evidence
     parts = [
         _load_run(group[0].parent, readers)
@@ -288,8 +292,6 @@ def _load_analysed(directory: Path, manifest: RunManifest, readers: Readers) -> 
 
 
 def _load_pass(directory: Path, entry: PassEntry, readers: Readers) -> Recording:
-    from rpl_core.run_directory import pass_files
-
     files = pass_files(directory, entry)
     part = _read_pass(entry, files, readers) if files else Recording(traces=())
     return attrs.evolve(

@@ -19,7 +19,7 @@ from rpl_autotune.contracts import (
     ModelPart,
 )
 from rpl_autotune.interfaces import Evaluated, Outcome, Reading, SearchSpace
-from rpl_autotune.regression import TimeModel, Trust, effects_of, held_out, training_of
+from rpl_autotune.regression import TimeModel, Trust, effects_of, held_out, missing_libraries, training_of
 from rpl_core import __version__
 from rpl_core.contracts import SCHEMA_VERSION
 from rpl_core.text import masked_text
@@ -177,6 +177,8 @@ REMEDIES = (
     "reduce the dimensionality of the search: fewer parameters or values",
     "inspect the variance of the runtime: more --runs, locked clocks, an idle machine",
 )
+#: Where the model's libraries are absent nothing else helps.
+INSTALL = "pip install 'rpl-autotune[regression]', and search again"
 
 
 def autotune_document(tuning: Tuning, end: EndName, result: FinalResult) -> AutotuneDocument:
@@ -208,7 +210,7 @@ def autotune_document(tuning: Tuning, end: EndName, result: FinalResult) -> Auto
             "final_missing": result.missing,
             "model": model,
             "warning": LOW_CONFIDENCE if doubtful else None,
-            "remedies": REMEDIES if doubtful else (),
+            "remedies": (REMEDIES if missing_libraries() is None else (INSTALL,)) if doubtful else (),
             "default": request.space.values(request.space.default),
             "devices": tuning.devices.parts(),
             "evaluations": evaluations,

@@ -47,6 +47,13 @@ def test_few_evaluations_give_the_warning_with_its_remedies(tune, rpl_cli):
         assert remedy in text
 
 
+def test_without_the_libraries_of_a_model_only_installing_them_helps(tune, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    found = tune("--budget", "6", "--strategy", "neighbours").assert_ok().json()
+    assert (found["model"]["trust"], found["warning"]) == ("none", "low_model_confidence")
+    assert found["remedies"] == ["pip install 'rpl-autotune[regression]', and search again"]
+
+
 def test_what_was_measured_is_free(tune, workplace):
     first = tune("--budget", "8", program=LOGGED).assert_ok().json()
     count = len(runs(workplace))

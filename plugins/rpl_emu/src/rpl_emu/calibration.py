@@ -11,7 +11,7 @@ from typing import Any
 from rpl_core.errors import BadDataError
 from rpl_core.files import parse_json, read_regular
 from rpl_core.values import frozen
-from rpl_emu.rocpd_file import amd_counters
+from rpl_emu.rocpd_file import amd_counters, read_work
 
 #: Counters of one program: thousands of rows of some 200 bytes (chosen).
 _MOST_BYTES = 64 << 20
@@ -70,7 +70,6 @@ def compare_programs(emulated: Path, recorded: Path) -> tuple[Compared, ...]:
 
 def _emulated_sums(run: Path) -> dict[str, dict[str, int]]:
     from rpl_emu.collector import LAUNCHES
-    from rpl_emu.rocpd_file import read_work
 
     log = next(iter(sorted(run.rglob(LAUNCHES))), None)
     if log is None:

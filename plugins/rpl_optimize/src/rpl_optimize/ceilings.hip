@@ -2,7 +2,7 @@
 //
 //   ceilings WORKGROUPS ITERATIONS MEBIBYTES LAUNCHES KERNEL...
 //
-// Work of one launch, which work.py computes from the same words (256 work-items are 4 waves of 64):
+// Work of one launch, which ceilings.py computes from the same words (256 work-items are 4 waves of 64):
 //   ceiling_copy    reads and writes every byte of a buffer:         2 x MEBIBYTES x 2^20 bytes
 //   ceiling_read    reads every byte of a buffer:                    1 x MEBIBYTES x 2^20 bytes
 //   ceiling_write   writes every byte of a buffer:                   1 x MEBIBYTES x 2^20 bytes

@@ -255,7 +255,6 @@ class LoadedRun:
         """
         from rpl_analysis.phases import restricted
         from rpl_core.cli.session import Session
-        from rpl_core.errors import UsageError
         from rpl_core.ingest import load_recording
 
         recording = load_recording([self.directory], Session().host.catalog.readers().contributions)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rpl_core.cli.session import Session, session_of
-from rpl_core.errors import UsageError
+from rpl_core.errors import BadDataError, MissingError, UsageError
 from rpl_core.files import config_folder
 from rpl_core.values import frozen
 
@@ -118,7 +118,6 @@ def measure_ceilings(
 
 
 def _installed_device(session: Session, name: str | None) -> DeviceModel:
-    from rpl_core.errors import MissingError, UsageError
     from rpl_core.pipeline import AnalysisRequest, recorded_device
 
     if name is None:
@@ -189,7 +188,6 @@ def _built(
     """The command that runs the program, built by the build system that a user's own source would get."""
     from importlib.resources import files
 
-    from rpl_core.errors import BadDataError
     from rpl_optimize.build.builders import choose_builder
     from rpl_optimize.hookspecs import BUILDERS
     from rpl_optimize.interfaces.builder import BuildFailure, BuildRequest
@@ -292,7 +290,6 @@ def ceilings(
     rpl ceilings --from rpl-runs/latest
     rpl ceilings measure --device NAME
     """
-    from rpl_core.errors import MissingError, UsageError
 
     if context.invoked_subcommand is not None:
         if name is not None or recordings or as_json:
