@@ -374,10 +374,13 @@ def test_a_library_that_lacks_another_makes_no_runtime(mirror, amd, rpl_cli, tmp
     assert (
         "libamd_comgr.so.3 needs libLLVM.so.22, which neither AMD's packages nor Debian's hold" in ran.stderr
     )
-    amd.packages = amd.packages | {"comgr": {"libamd_comgr.so.3": library("libamd_comgr.so.3")[:150]}}
-    amd.have()
-    ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
-    assert (ran.exit_code, "libamd_comgr.so.3 is no library that can be read" in ran.stderr) == (65, True)
+    whole = library("libamd_comgr.so.3")
+    # Cut off; without the segment that is loaded; with its segments at no place.
+    for odd in (whole[:150], whole[:64] + b"\0" + whole[65:], whole[:39] + b"\xff" + whole[40:]):
+        amd.packages = amd.packages | {"comgr": {"libamd_comgr.so.3": odd}}
+        amd.have()
+        ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
+        assert (ran.exit_code, "libamd_comgr.so.3 is no library that can be read" in ran.stderr) == (65, True)
     # What the system has elsewhere is none of the folder's.
     (tmp_path / "libout.so").write_bytes(library("libout.so"))
     needed = str(tmp_path / "libout.so")

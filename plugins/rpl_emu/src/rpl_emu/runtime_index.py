@@ -222,5 +222,6 @@ def _dynamic(library: Path, kind: str) -> list[str]:
             (dynamic,) = (one for one in segments if isinstance(one, DynamicSegment))
             tags = (tag for tag in dynamic.iter_tags() if tag.entry.d_tag == kind)
             return [getattr(tag, "needed" if kind == "DT_NEEDED" else "soname") for tag in tags]
-    except (ELFError, ConstructError, ValueError, AttributeError, UnicodeDecodeError) as error:
-        raise BadDataError(f"{library.name} is no library that can be read: {error}") from error
+    except (ELFError, ConstructError, ValueError, AttributeError, AssertionError, OSError) as error:
+        why = str(error) or type(error).__name__
+        raise BadDataError(f"{library.name} is no library that can be read: {why}") from error
