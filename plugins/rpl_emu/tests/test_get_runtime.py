@@ -75,7 +75,7 @@ def mirror(monkeypatch, tmp_path):
 
     found = Mirror()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     found.address = f"http://127.0.0.1:{server.server_port}/debian"
     monkeypatch.setattr(runtime_packages, "_MIRRORS", (found.address,))
     monkeypatch.setattr(runtime_packages, "listed", lambda suite: (found.lists[suite], "20260101T000000Z"))
