@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from rpl_core.errors import BadDataError, MissingError, UsageError
+from rpl_core.text import counted
 from rpl_emu.runtime_packages import (
     LIBRARIES,
     TIMEOUT_S,
@@ -125,7 +126,9 @@ def _packages(amd: Origin, suite: str, folder: Path, told: Told) -> Iterator[dic
         )
     total = sum(lists[path][1] for path in packed)
     if total > _LARGEST_PACKED_LIST_BYTES:
-        raise BadDataError(f"{address} says that its lists have {total} bytes: none of AMD's has so many")
+        raise BadDataError(
+            f"its lists have {counted(total, 'byte')}, as {address} says: none of AMD's has so many"
+        )
     for number, path in enumerate(packed):
         digest, size = lists[path]
         target = folder / f"{number}.list"
