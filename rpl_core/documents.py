@@ -272,9 +272,9 @@ def _pydantic_engine() -> Any:
     spec = around and PathFinder.find_spec(name, around.submodule_search_locations)
     if not spec or not spec.loader:  # a version that is built otherwise
         return import_module(package)
-    sys.modules[name] = engine = module_from_spec(spec)
+    engine = module_from_spec(spec)
     spec.loader.exec_module(engine)
-    return engine
+    return sys.modules.setdefault(name, engine)  # whole: another thread may look
 
 
 def diagnostic_docs(diagnostics: Iterable[Diagnostic]) -> tuple[DiagnosticDoc, ...]:

@@ -118,13 +118,15 @@ def _build_plain(cls: Any, kw_only: bool = False) -> Any:
     for name in ("__dict__", "__weakref__"):
         body.pop(name, None)
     has_weakref = any("__weakref__" in vars(base) for base in cls.__mro__[1:])
-    body |= _METHODS | {
+    defaults = {name: declared[name] for name in names if name in declared}
+    body |= _OF_FROZEN[kw_only] | {
+        "__getstate__": _get_state,
+        "__setstate__": _set_state,
         "__qualname__": cls.__qualname__,
         "__slots__": names if has_weakref else (*names, "__weakref__"),
         "__match_args__": () if kw_only else names,
-        "__attrs_attrs__": _Description(cls, names, kw_only),
+        "__attrs_attrs__": _Description(cls.__name__, fields, defaults, kw_only),
     }
-    defaults = {name: declared[name] for name in names if name in declared}
     body["__init__"] = init = FunctionType(_code_of_init(names, kw_only), _GLOBALS, "__init__")
     init.__defaults__, init.__kwdefaults__ = (None, defaults) if kw_only else (tuple(defaults.values()), None)
     init.__annotations__ = {"return": None, **fields}
@@ -154,18 +156,20 @@ def _compiled_init(count: int, kw_only: bool) -> CodeType:
 
 
 class _Description:
-    """Stands as ``__attrs_attrs__``: what attrs says of the class as it was declared, once somebody asks."""
+    """Stands as ``__attrs_attrs__``: what attrs says of such fields, once somebody asks."""
 
-    def __init__(self, declared: type, names: tuple[str, ...], kw_only: bool) -> None:
-        self.names = names
-        self._declared, self._kw_only = declared, kw_only
+    def __init__(self, name: str, fields: dict[str, Any], defaults: dict[str, Any], kw_only: bool) -> None:
+        self.names = tuple(fields)
+        self._name, self._fields, self._defaults, self._kw_only = name, fields, defaults, kw_only
 
     def __get__(self, _instance: object, _class: type) -> Any:
         return self._described
 
     @cached_property
     def _described(self) -> Any:
-        return attrs.fields(attrs.frozen(self._declared, eq=False, repr=False, kw_only=self._kw_only))
+        # Not of the class: what it inherits from (``__init_subclass__``) would hear of one more.
+        stand_in = type(self._name, (), {"__annotations__": self._fields, **self._defaults})
+        return attrs.fields(attrs.frozen(stand_in, eq=False, repr=False, kw_only=self._kw_only))
 
 
 def _get_state(self: Any) -> dict[str, Any]:
@@ -178,11 +182,12 @@ def _set_state(self: Any, state: dict[str, Any]) -> None:
             object.__setattr__(self, field.name, state[field.name])
 
 
-@attrs.frozen
-class _Frozen:
-    """Its methods refuse changes, and are what attrs tells frozen classes by."""
+def _of_frozen(kw_only: bool) -> dict[str, Any]:
+    """What refuses changes, and what attrs and Python (``copy.replace``) tell attrs' classes by."""
+    made = vars(attrs.frozen(type("Frozen", (), {}), eq=False, repr=False, kw_only=kw_only))
+    names = ("__setattr__", "__delattr__", "__replace__", "__attrs_props__")
+    return {name: made[name] for name in names if name in made}  # the last two by version
 
 
-_METHODS = {name: vars(_Frozen)[name] for name in ("__setattr__", "__delattr__")}
-_METHODS |= {"__getstate__": _get_state, "__setstate__": _set_state}
+_OF_FROZEN = {kw_only: _of_frozen(kw_only) for kw_only in (False, True)}
 _GLOBALS = {"_bind": object.__setattr__.__get__}

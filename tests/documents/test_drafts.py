@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.machinery import ModuleSpec
+from types import SimpleNamespace
+
 import pytest
 from pydantic import ValidationError
 
@@ -9,6 +13,7 @@ from rpl_analysis.contracts import contract_of, plain_values
 from rpl_analysis.contracts.dag import GraphResult
 from rpl_analysis.contracts.roofline import TypeWorkPart
 from rpl_analysis.documents import AnalysisKind, DagKind, ProfileKind, RooflineKind
+from rpl_core import documents
 from rpl_core.documents import Documents, Fields, check_draft, to_json
 from rpl_core.model.device import Pipe
 from rpl_core.model.metric import Exactness, Metric
@@ -113,3 +118,26 @@ def test_real_recordings_give_the_bytes_of_the_models(place, rpl_shared_data, rp
     for name, model in documents.by_name().items():
         assert documents.json(name) == to_json(model)
         assert documents.content(name).keys() == type(model).model_fields.keys()
+
+
+def test_an_engine_is_seen_by_others_once_it_is_whole(monkeypatch):
+    name, made = "pydantic_core._pydantic_core", []
+
+    class Loader:
+        def create_module(self, spec):
+            return None
+
+        def exec_module(self, module):
+            made.append(name in sys.modules)
+            if len(made) == 1:
+                raise ImportError("out of memory")
+
+    monkeypatch.setitem(sys.modules, name, None)
+    del sys.modules[name]
+    found = SimpleNamespace(find_spec=lambda *_: ModuleSpec(name, Loader()))
+    monkeypatch.setattr(documents, "PathFinder", found)
+    with pytest.raises(ImportError):
+        documents._pydantic_engine()
+    engine = documents._pydantic_engine()
+    assert made == [False, False]
+    assert documents._pydantic_engine() is engine is sys.modules[name]

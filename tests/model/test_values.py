@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import gc
 import inspect
 import pickle
+import sys
 import weakref
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Generic, TypeVar, get_type_hints
 
 import attrs
@@ -273,3 +275,41 @@ def test_a_field_that_is_required_behind_one_that_is_not_is_refused() -> None:
         class Wrong:
             x: int = 0
             y: int
+
+
+@pytest.mark.parametrize("make", [frozen, attrs.frozen])
+def test_what_a_plain_class_inherits_from_and_holds_knows_it_alone(make: Callable[..., Any]) -> None:
+    known: dict[str, type] = {}
+
+    class Registry:
+        def __init_subclass__(cls) -> None:
+            known[cls.__name__] = cls
+
+    class Owner:
+        def __set_name__(self, owner: type, name: str) -> None:
+            self.owner = owner
+
+    @make
+    class Registered(Registry):
+        width: int
+        held = Owner()
+
+    assert attrs.has(Registered)  # attrs describes it by now
+    assert known == {"Registered": Registered}
+    assert vars(Registered)["held"].owner is Registered
+    gc.collect()
+    assert Registry.__subclasses__() == [Registered]
+
+
+@pytest.mark.parametrize("declare", [plain, keyword_only])
+def test_newer_attrs_and_python_take_a_plain_class_as_one_of_attrs(declare: Callable[..., Any]) -> None:
+    ours, theirs = declare(frozen), declare(partial(attrs.frozen, eq=False, repr=False))
+
+    assert getattr(ours, "__attrs_props__", None) == getattr(theirs, "__attrs_props__", None)
+    assert hasattr(ours, "__replace__") == hasattr(theirs, "__replace__")
+    if sys.version_info >= (3, 13):
+        field = attrs.fields(ours)[-1].name
+        assert (
+            getattr(copy.replace(ours(1, 2.0) if declare is plain else ours(end_ns=1), **{field: 7}), field)
+            == 7
+        )

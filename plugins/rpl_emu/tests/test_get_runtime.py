@@ -9,6 +9,7 @@ import stat
 import struct
 import tarfile
 import threading
+import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def mirror(monkeypatch, tmp_path):
 
     found = Mirror()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     found.address = f"http://127.0.0.1:{server.server_port}/debian"
     monkeypatch.setattr(runtime_packages, "_MIRRORS", (found.address,))
     monkeypatch.setattr(runtime_packages, "listed", lambda suite: (found.lists[suite], "20260101T000000Z"))
@@ -161,6 +162,9 @@ def test_without_a_network_one_line_says_so(mirror, rpl_cli, monkeypatch):
             "'http://127.0.0.1/rocm' is no address of an index of packages",
         ),
         (("--index", "file:///rocm/dists/noble"), "is no address of an index of packages"),
+        (("--index", "http://[/dists/noble"), "is no address of an index of packages"),
+        (("--index", ""), "'' is no address of an index of packages"),
+        (("--index", "", "--latest"), "--index says what is taken"),
         (("--index", "http://127.0.0.1/dists/a", "--suite", "forky"), "--index says what is taken"),
     ],
 )
@@ -184,6 +188,7 @@ def test_what_cannot_be_asked_for_is_usage(mirror, rpl_cli, words, said):
         # Each stays below the root by its name, and leaves it by the links that came before.
         (link("here", "."), link("out", "here/.."), link("out/a", "b")),
         (link("later", "here/../outside"), link("here", "."), link("later", "", tarfile.REGTYPE)),
+        (link("later", "here/../outside"), link("here", ".")),
     ],
     ids=lambda one: " ".join(
         f"{member.name} {member.type.decode()} {member.linkname}"
@@ -197,6 +202,19 @@ def test_members_that_leave_the_root_are_refused(mirror, rpl_cli, tmp_path, memb
     assert "does not belong below its root" in ran.stderr
     assert kept(tmp_path) == []
     assert not list(tmp_path.rglob("outside"))
+
+
+@pytest.mark.parametrize(
+    "said", [{"path": "a\0b"}, {"mtime": "inf"}, {"mtime": "nan"}, {"path": "usr/lib"}], ids=str
+)
+def test_a_member_that_no_system_can_hold_is_damage(mirror, rpl_cli, tmp_path, said):
+    member = tarfile.TarInfo("usr/a")
+    member.pax_headers = said
+    folder = link("usr/lib", "", tarfile.DIRTYPE)
+    mirror.have("forky", one=deb(folder, member, a=b"a"))
+    ran = rpl_cli("emu", "get-runtime", "--suite", "forky")
+    assert (ran.exit_code, "1.deb is damaged: " in ran.stderr) == (65, True)
+    assert kept(tmp_path) == []
 
 
 def test_the_latest_needs_apt_and_its_words_are_passed_on(mirror, rpl_cli, tmp_path):
@@ -356,10 +374,20 @@ def test_a_library_that_lacks_another_makes_no_runtime(mirror, amd, rpl_cli, tmp
     assert (
         "libamd_comgr.so.3 needs libLLVM.so.22, which neither AMD's packages nor Debian's hold" in ran.stderr
     )
-    amd.packages = amd.packages | {"comgr": {"libamd_comgr.so.3": library("libamd_comgr.so.3")[:150]}}
+    whole = library("libamd_comgr.so.3")
+    # Cut off; without the segment that is loaded; with its segments at no place.
+    for odd in (whole[:150], whole[:64] + b"\0" + whole[65:], whole[:39] + b"\xff" + whole[40:]):
+        amd.packages = amd.packages | {"comgr": {"libamd_comgr.so.3": odd}}
+        amd.have()
+        ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
+        assert (ran.exit_code, "libamd_comgr.so.3 is no library that can be read" in ran.stderr) == (65, True)
+    # What the system has elsewhere is none of the folder's.
+    (tmp_path / "libout.so").write_bytes(library("libout.so"))
+    needed = str(tmp_path / "libout.so")
+    amd.packages = amd.packages | {"comgr": {"libamd_comgr.so.3": library("libamd_comgr.so.3", needed)}}
     amd.have()
     ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
-    assert (ran.exit_code, "libamd_comgr.so.3 is no library that can be read" in ran.stderr) == (65, True)
+    assert (ran.exit_code, f"libamd_comgr.so.3 needs {needed}, which" in ran.stderr) == (69, True)
     assert kept(tmp_path) == []
 
 
@@ -369,6 +397,8 @@ def test_a_library_that_lacks_another_makes_no_runtime(mirror, amd, rpl_cli, tmp
         ({"SHA256": "0" * 64}, 69, "is another file than its index says (its size or SHA-256 differs)"),
         ({"Size": 100}, 69, "is another file than its index says (its size or SHA-256 differs)"),
         ({"Size": 1 << 40}, 65, "has no sound file, size or SHA-256 of hsa-rocr"),
+        ({"Size": "9" * 5000}, 65, "has no sound file, size or SHA-256 of hsa-rocr"),
+        ({"Version": "9" * 5000}, 65, "has no sound file, size or SHA-256 of hsa-rocr"),
         ({"SHA256": ""}, 65, "has no sound file, size or SHA-256 of hsa-rocr"),
         ({"Filename": "../../etc/passwd.deb"}, 65, "has no sound file, size or SHA-256 of hsa-rocr"),
         ({"Filename": "https://elsewhere/a.deb"}, 65, "has no sound file, size or SHA-256 of hsa-rocr"),
@@ -389,12 +419,17 @@ def test_a_list_that_its_release_does_not_know_is_not_read(mirror, amd, rpl_cli,
     ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
     assert (ran.exit_code, "is another file than its index says" in ran.stderr) == (69, True)
     amd.lists("")
-    packed = b"no gzip"
-    mirror.files["/rocm/dists/noble/main/binary-amd64/Packages.gz"] = packed
-    release = f"SHA256:\n {hashlib.sha256(packed).hexdigest()} 7 main/binary-amd64/Packages.gz\n"
-    mirror.files["/rocm/dists/noble/Release"] = release.encode()
-    ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
-    assert (ran.exit_code, "the list of packages is damaged" in ran.stderr) == (65, True)
+    for packed in (
+        b"no gzip",
+        gzip.compress(b"text" * 9)[:10] + b"\xff" * 9,
+        gzip.compress(b"text" * 9)[:-9],
+    ):
+        mirror.files["/rocm/dists/noble/main/binary-amd64/Packages.gz"] = packed
+        said = f"{hashlib.sha256(packed).hexdigest()} {len(packed)}"
+        release = f"SHA256:\n {said} main/binary-amd64/Packages.gz\n"
+        mirror.files["/rocm/dists/noble/Release"] = release.encode()
+        ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
+        assert (ran.exit_code, "the list of packages is damaged" in ran.stderr) == (65, True)
     mirror.files["/rocm/dists/noble/Release"] = b"<html>a proxy's page</html>"
     ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
     assert (ran.exit_code, "names no list of packages for amd64 with its SHA-256" in ran.stderr) == (65, True)
@@ -404,6 +439,19 @@ def test_a_list_that_its_release_does_not_know_is_not_read(mirror, amd, rpl_cli,
     assert kept(tmp_path) == []
 
 
+def test_an_index_asked_with_tls_is_not_read_without(mirror, amd, rpl_cli, monkeypatch):
+    """As urllib follows https to http."""
+    amd.have()
+    opened = urllib.request.urlopen
+    monkeypatch.setattr(
+        urllib.request, "urlopen", lambda url, **named: opened(url.replace("https:", "http:"), **named)
+    )
+    secure = amd.address.replace("http:", "https:")
+    ran = rpl_cli("emu", "get-runtime", "--index", secure)
+    assert (ran.exit_code, ran.stdout) == (69, "")
+    assert f"{secure}/Release leads to {amd.address}/Release, which is asked without TLS" in ran.stderr
+
+
 def test_lists_have_bounds(mirror, amd, rpl_cli, monkeypatch):
     amd.have()
     monkeypatch.setattr(runtime_index, "_LARGEST_LIST_BYTES", 100)
@@ -411,7 +459,7 @@ def test_lists_have_bounds(mirror, amd, rpl_cli, monkeypatch):
     assert (ran.exit_code, "the list of packages unfolds to more than" in ran.stderr) == (65, True)
     monkeypatch.setattr(runtime_index, "_LARGEST_PACKED_LIST_BYTES", 100)
     ran = rpl_cli("emu", "get-runtime", "--index", amd.address)
-    assert (ran.exit_code, "no list of AMD's has so many" in ran.stderr) == (65, True)
+    assert (ran.exit_code, "none of AMD's has so many" in ran.stderr) == (65, True)
     monkeypatch.setattr(runtime_index, "_LARGEST_RELEASE_BYTES", 100)
     assert rpl_cli("emu", "get-runtime", "--index", amd.address).exit_code == 65
 

@@ -244,12 +244,14 @@ def get_runtime(
         raise UsageError(f"there is no suite {suite!r} to take it from", next_step=" or ".join(SUITES))
     if latest and mirror:
         raise UsageError("--latest and --mirror exclude each other: apt of this machine has its own mirror")
-    if index and (latest or suite is not None):
+    if index is not None and (latest or suite is not None):
         raise UsageError("--index says what is taken: --suite and --latest are of Debian's packages")
     steps = [""]
     with shown_while_running("fetching", lambda: steps[-1], quiet=output.silent):
         told = Told(output.note, steps.append)
-        folder = of_index(index, mirror, told) if index else get(suite, mirror, latest=latest, told=told)
+        folder = (
+            get(suite, mirror, latest=latest, told=told) if index is None else of_index(index, mirror, told)
+        )
     output.line(str(folder))
     return 0
 

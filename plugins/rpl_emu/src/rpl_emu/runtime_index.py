@@ -10,11 +10,13 @@ from __future__ import annotations
 import gzip
 import re
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from rpl_core.errors import BadDataError, MissingError, UsageError
+from rpl_core.text import counted
 from rpl_emu.runtime_packages import (
     LIBRARIES,
     TIMEOUT_S,
@@ -64,7 +66,10 @@ def of_index(address: str, mirror: str | None, told: Told) -> Path:
     Raises UsageError, MissingError, BadDataError.
     """
     root, _, suite = address.rstrip("/").partition("/dists/")
-    parts = urlsplit(root)
+    try:
+        parts = urlsplit(root)
+    except ValueError:  # of brackets
+        parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname or not suite:
         raise UsageError(
             f"{address!r} is no address of an index of packages",
@@ -72,7 +77,7 @@ def of_index(address: str, mirror: str | None, told: Told) -> Path:
         )
     amd = Origin(
         [root],
-        urlsplit(root).netloc,
+        parts.netloc,
         "its index",
         "the address of an index of AMD's packages that is reached from here",
     )
@@ -107,9 +112,11 @@ def _packages(amd: Origin, suite: str, folder: Path, told: Told) -> Iterator[dic
     told.step(address)
     try:
         with urllib.request.urlopen(address, timeout=TIMEOUT_S) as answer:  # noqa: S310 - http(s), see of_index
-            release = answer.read(_LARGEST_RELEASE_BYTES + 1)
+            release, sender = answer.read(_LARGEST_RELEASE_BYTES + 1), answer.geturl()
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise MissingError(f"{address} can't be had ({error})", next_step=amd.remedy) from error
+    if address.lower().startswith("https:") and not sender.lower().startswith("https:"):
+        raise MissingError(f"{address} leads to {sender}, which is asked without TLS", next_step=amd.remedy)
     section = re.search(r"^SHA256:\n((?: .*\n?)+)", release.decode("utf-8", "replace"), re.MULTILINE)
     lists = {path: (digest, int(size)) for digest, size, path in _LIST.findall(section[1] if section else "")}
     packed = [path for path in lists if path.endswith(".gz") or f"{path}.gz" not in lists]
@@ -117,10 +124,13 @@ def _packages(amd: Origin, suite: str, folder: Path, told: Told) -> Iterator[dic
         raise BadDataError(
             f"{address} names no list of packages for amd64 with its SHA-256", next_step=amd.remedy
         )
+    total = sum(lists[path][1] for path in packed)
+    if total > _LARGEST_PACKED_LIST_BYTES:
+        raise BadDataError(
+            f"its lists have {counted(total, 'byte')}, as {address} says: none of AMD's has so many"
+        )
     for number, path in enumerate(packed):
         digest, size = lists[path]
-        if size > _LARGEST_PACKED_LIST_BYTES:
-            raise BadDataError(f"{address} says that {path} has {size} bytes: no list of AMD's has so many")
         target = folder / f"{number}.list"
         download_one(Package(path, "", f"dists/{suite}/{path}", size, digest), amd, list(amd.mirrors), target)
         for paragraph in _text(target, packed=path.endswith(".gz")).split("\n\n"):
@@ -131,7 +141,7 @@ def _text(path: Path, *, packed: bool) -> str:
     try:
         with gzip.open(path) if packed else path.open("rb") as stream:
             data = stream.read(_LARGEST_LIST_BYTES + 1)
-    except (EOFError, OSError) as error:
+    except (EOFError, OSError, zlib.error) as error:
         raise BadDataError(f"the list of packages is damaged: {error}") from error
     if len(data) > _LARGEST_LIST_BYTES:
         raise BadDataError(f"the list of packages unfolds to more than {_LARGEST_LIST_BYTES >> 20} MiB")
@@ -150,9 +160,10 @@ def _chosen(found: Iterator[dict[str, str]], address: str) -> list[Package]:
         sound = (
             _PATH.fullmatch(path)
             and re.fullmatch(r"[0-9a-f]{64}", digest)
-            and re.fullmatch(r"[\w.+:~-]+", version)
+            and re.fullmatch(r"[\w.+:~-]{1,100}", version, re.ASCII)
+            and re.fullmatch(r"[0-9]{1,12}", size)
         )
-        if not sound or not size.isdecimal() or not 0 < int(size) <= _LARGEST_PACKAGE_BYTES:
+        if not sound or not 0 < int(size) <= _LARGEST_PACKAGE_BYTES:
             raise BadDataError(f"the index {address} has no sound file, size or SHA-256 of {name}")
         order = [int(number) for number in re.findall("[0-9]+", version)]
         if name not in newest or newest[name][0] < order:
@@ -180,7 +191,7 @@ def _finish(root: Path) -> None:
     while waiting:
         library = waiting.pop()
         for name in _dynamic(library, "DT_NEEDED"):
-            if not (place / name).is_file():
+            if "/" in name or not (place / name).is_file():
                 raise MissingError(
                     f"{library.name} needs {name}, which neither AMD's packages nor Debian's hold",
                     next_step="install AMD's packages with apt; `rpl emu run` finds them in /opt/rocm",
@@ -214,5 +225,6 @@ def _dynamic(library: Path, kind: str) -> list[str]:
             (dynamic,) = (one for one in segments if isinstance(one, DynamicSegment))
             tags = (tag for tag in dynamic.iter_tags() if tag.entry.d_tag == kind)
             return [getattr(tag, "needed" if kind == "DT_NEEDED" else "soname") for tag in tags]
-    except (ELFError, ConstructError, ValueError, AttributeError, UnicodeDecodeError) as error:
-        raise BadDataError(f"{library.name} is no library that can be read: {error}") from error
+    except (ELFError, ConstructError, ValueError, AttributeError, AssertionError, OSError) as error:
+        why = str(error) or type(error).__name__
+        raise BadDataError(f"{library.name} is no library that can be read: {why}") from error

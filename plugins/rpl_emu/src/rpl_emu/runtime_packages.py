@@ -46,6 +46,8 @@ _DATA = "data.tar"
 #: What one package may unfold to (AMD's largest takes some 0.2 GB).
 _MOST_UNPACKED_BYTES = 4 << 30
 _NO_SUCH_FILE = 404
+#: Python's, of names and times that no system has, and of a file where a folder is.
+_OF_ODD_MEMBERS = (ValueError, OverflowError, IsADirectoryError, NotADirectoryError, FileExistsError)
 
 
 @frozen
@@ -301,9 +303,22 @@ def unpack(
         for archive in archives:
             with archive.open("rb") as stream:
                 _unpack_one(stream, root, archive.name)
+        _check_links(root)
         finish(root)
         (root / "versions.txt").write_text(_text(versions), encoding="utf-8")
         root.rename(folder)
+
+
+def _check_links(root: Path) -> None:
+    """Once more, when all lies there: a link that stayed inside may lead out by one that came later."""
+    for place, folders, files in os.walk(root):
+        for path in (Path(place, name) for name in (*folders, *files)):
+            if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root):
+                raise _outside(path.relative_to(root))
+
+
+def _outside(member: str | Path) -> BadDataError:
+    return BadDataError(f"a package holds {member}, which does not belong below its root")
 
 
 def _unpack_one(stream: BinaryIO, root: Path, name: str) -> None:
@@ -330,7 +345,7 @@ def _unpack_data(stream: BinaryIO, root: Path, name: str) -> None:
             # Python 3.10 has filters of its own in some releases only.
             members.extraction_filter = lambda member, _: member
             members.extractall(root, members=_checked(members, root))  # noqa: S202
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, *_OF_ODD_MEMBERS) as error:
         raise BadDataError(f"{name} is damaged: {error}") from error
 
 
@@ -348,7 +363,7 @@ def _checked(members: Iterable[tarfile.TarInfo], root: Path) -> Iterator[tarfile
         inside = all(Path(os.path.realpath(one)).is_relative_to(root) for one in (folder, target))
         named = posixpath.isabs(member.name) or ".." in PurePosixPath(member.name).parts
         if named or not plain or not inside or (place.is_symlink() and not member.issym()):
-            raise BadDataError(f"a package holds {member.name}, which does not belong below its root")
+            raise _outside(member.name)
         left -= member.size
         if left < 0:
             raise BadDataError(f"a package unfolds to more than {_MOST_UNPACKED_BYTES >> 30} GiB")
