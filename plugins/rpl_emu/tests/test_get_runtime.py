@@ -163,6 +163,10 @@ def test_without_a_network_one_line_says_so(mirror, rpl_cli, monkeypatch):
         ),
         (("--index", "file:///rocm/dists/noble"), "is no address of an index of packages"),
         (("--index", "http://[/dists/noble"), "is no address of an index of packages"),
+        (
+            ("--index", "https://me:secret@h/dists/noble"),
+            "the address of an index holds a name or a password",
+        ),
         (("--index", ""), "'' is no address of an index of packages"),
         (("--index", "", "--latest"), "--index says what is taken"),
         (("--index", "http://127.0.0.1/dists/a", "--suite", "forky"), "--index says what is taken"),

@@ -75,6 +75,11 @@ def of_index(address: str, mirror: str | None, told: Told) -> Path:
             f"{address!r} is no address of an index of packages",
             next_step="--index https://HOST/PATH/dists/SUITE for apt's `deb https://HOST/PATH SUITE main`",
         )
+    if "@" in parts.netloc:  # nothing here hands names and passwords over, and lines would print them
+        raise UsageError(
+            "the address of an index holds a name or a password, which rpl does not hand over",
+            next_step="an index that is read without, such as a mirror on this machine",
+        )
     amd = Origin(
         [root],
         parts.netloc,
