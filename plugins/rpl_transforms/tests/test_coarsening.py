@@ -432,6 +432,13 @@ def test_an_argument_that_is_no_plain_copy_refuses(rpl_require, tmp_path, declar
     assert reason == "the parameter n may change and is no copy"
 
 
+def test_an_index_that_the_file_declares_refuses(rpl_require, tmp_path):
+    text = _text({"": "out[blockIdx.x] = threadIdx.x;"})
+    own = "#undef blockIdx\nstruct Own { unsigned x; };\n__device__ const Own blockIdx = {3};\n__global__"
+    reading = _read(rpl_require, tmp_path, text.replace("__global__", own, 1))
+    assert reading.block_work("k0") == "blockIdx is a variable of the file"
+
+
 def test_the_new_text_means_what_the_proof_is_about(rpl_require, tmp_path):
     """The block is no variable for whoever is called with it, and the barrier is HIP's in every namespace."""
     text = _text(

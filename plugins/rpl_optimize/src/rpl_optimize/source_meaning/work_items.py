@@ -143,14 +143,17 @@ class _Kernel:
             kind, name = node.get("kind", ""), node.get("name")
             if kind in _NOT_FOLLOWED or kind.startswith("OMP"):
                 raise _RefusedError(f"line {self._line(node)} has what is not followed ({kind})")
-            if "volatile" in type_name(node):
-                raise _RefusedError(f"line {self._line(node)} has what is volatile")
-            if "address_space(3)" in type_name(node):
-                raise _RefusedError(f"line {self._line(node)} reaches for shared memory by its address")
-            if self.called.ends_by_code(node):
-                raise _RefusedError(f"line {self._line(node)} has an object with a destructor")
+            special = self.called.special(node)
+            if special is not None:
+                raise _RefusedError(f"line {self._line(node)} has {special}")
             if kind in {"VarDecl", "ParmVarDecl"} and _WORD.fullmatch(str(name)):
                 raise _RefusedError(f"it has a variable of its own named {name}")
+            if (
+                kind == "DeclRefExpr"
+                and self.called.is_own(node["referencedDecl"])
+                and self._is_coordinate(node)
+            ):
+                raise _RefusedError(f"{node['referencedDecl'].get('name')} is a variable of the file")
             if kind == "VarDecl" and _is_kept(node) and not (self.together and _is_shared(node)):
                 raise _RefusedError(f"{name} is shared, or kept beyond one work-item")
             if kind == "DeclRefExpr" and not self._is_coordinate(node):
@@ -268,12 +271,18 @@ class _Calls:
         linked = str((declared or {}).get("mangledName"))
         return not own and (self.unseen or re.fullmatch(r"_ZL?13__syncthreadsv", linked) is not None)
 
-    def ends_by_code(self, node: Node) -> bool:
-        """Whether a node is a variable, or a class of the function, with a destructor that does something."""
+    def special(self, node: Node) -> str | None:
+        """What makes a node one that is not followed, whatever stands around it."""
+        if "volatile" in type_name(node):
+            return "what is volatile"
+        if "address_space(3)" in type_name(node):
+            return "shared memory by its address"
+        classes: tuple[Node, ...] = ()
         if node.get("kind") in {"VarDecl", "DecompositionDecl"}:
-            return any(not _is_trivial(one, "dtor") for one in self._classes(type_name(node)))
-        own = node.get("kind") in {"CXXRecordDecl", "ClassTemplateSpecializationDecl"}
-        return own and not _is_trivial(node, "dtor")
+            classes = self._classes(type_name(node))
+        elif node.get("kind") in {"CXXRecordDecl", "ClassTemplateSpecializationDecl"}:
+            classes = (node,)
+        return None if all(_is_trivial(one, "dtor") for one in classes) else "an object with a destructor"
 
     def is_copied_by_code(self, variable: Node) -> bool:
         parts = ("copyCtor", "dtor")
@@ -284,6 +293,12 @@ class _Calls:
         last = last_name(name)
         self.unseen |= last is not None and not self.whole
         return () if last is None else tuple(self.unit.dump.classes(last))
+
+    def is_own(self, declared: Node) -> bool:
+        """Whether a variable is declared in the file itself."""
+        return declared.get("kind") == "VarDecl" and any(
+            one.node.get("id") == declared.get("id") for one in self.unit.own
+        )
 
     def problem(self, call: Node) -> str | None:
         callee = plain(children(call)[0])
@@ -316,9 +331,7 @@ class _Calls:
             kind = node.get("kind", "")
             if kind in _NOT_FOLLOWED or (kind == "VarDecl" and _is_kept(node)):
                 return name
-            if "volatile" in type_name(node) or "address_space(3)" in type_name(node):
-                return name
-            if self.ends_by_code(node):
+            if self.special(node) is not None:
                 return name
             if kind == "DeclRefExpr" and node["referencedDecl"].get("kind") == "VarDecl":
                 declared = self.variable(node["referencedDecl"]["id"])
