@@ -56,7 +56,7 @@ extern "C" __global__ void total(const int* in, int* out, int n) {
   out[blockIdx.x * blockDim.x + k] = part[0] + part[k];
 }
 """
-_BETWEEN = b"rpl_block += rpl_blocks, __syncthreads())"
+_BETWEEN = b"rpl_block += rpl_blocks, ::__syncthreads())"
 
 
 def _edited(folder, headers, count):

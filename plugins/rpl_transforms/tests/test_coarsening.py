@@ -119,6 +119,17 @@ BLOCKS_HOSTILE = {
     "static": f"static float sum; {_I} sum += 1; out[i] = sum;",
     "object": f"{_I} Object one(i); out[i] = one.v;",
     "assembly": f'asm volatile("s_nop 0"); {_I} out[i] = 1;',
+    "a literal that calls": "out[0_on] = in[blockIdx.x];",
+    "destructor": f"{_I} Leaves one{{out}}; more[i] = 1;",
+    "destructor of a class of its own": f"{_I} struct Own {{ float* p; __device__ ~Own() {{ *p += 1; }} }}; Own one{{out + i}};",
+    "destructor elsewhere": f"{_I} leave(out);",
+    "first value of a member": f"{_I} Placed one{{}}; out[one.at] = in[i];",
+    "argument that is left out": f"{_I} out[i] = placed(in[i]);",
+    "argument that is left out and calls": f"{_I} out[i] = placed_by(in[i]);",
+    "virtual": f"{_I} out[i] = ((Base*)more)->of(in[i]);",
+    "virtual elsewhere": f"{_I} out[i] = of_any((Base*)more);",
+    "shared by its address": f"{_I} lds_float* p = (lds_float*)16; out[i] = *p; *p = i;",
+    "a return for another build": f"{_I}\n#ifdef OTHER\n  if (i >= n) return;\n#endif\n  out[i] = 1;",
     "statements in an expression": f"{_I} out[i] = ({{ if (i >= n) return; 1; }});",
 }
 #: A block that shares memory: nobody begins with the next block's work before all are done with this one's.
@@ -137,6 +148,7 @@ SHARED_HARMLESS = {
     "condition of all": f"{_S} {_I} t[k] = in[i] + 7; if (n % 2 && blockIdx.x != 1) {{ __syncthreads(); out[i] = t[0]; }} else {{ __syncthreads(); out[i] = t[1]; }}",
     "inner loop of its own": f"{_S} {_I} for (int r = 0; r < 2; ++r) {{ t[k] = r; for (int j = 0; j < k; ++j) {{ if (j == 3) break; t[k] += in[j]; }} __syncthreads(); out[i] += t[(k + 1) % blockDim.x]; __syncthreads(); }}",
     "switch": f"{_S} {_I} t[k] = in[i] + 9; switch (n % 3) {{ case 1: __syncthreads(); out[i] = t[0]; break; default: __syncthreads(); out[i] = t[2]; }}",
+    "all break from a switch": f"{_S} {_I} t[k] = in[i] + 11; switch (n % 3) {{ case 1: if (n > 9) break; __syncthreads(); out[i] = t[1]; }} more[i] = t[k];",
     "size of the grid": f"{_S} {_I} t[k] = gridDim.x; __syncthreads(); const int last = gridDim.x - 1; out[i] = blockIdx.x == last ? in[i] : t[k];",
     "a function": f"{_S} {_I} put(t + k, in[i]); __syncthreads(); {_LAST} more[i] = t[0];",
 }
@@ -172,6 +184,8 @@ SHARED_HOSTILE = {
     "by a variable of a condition": f"{_S} if (int j = k) {{ __syncthreads(); t[k] = j; }} {_LAST}",
     "switch of some": f"{_S} switch (k) {{ case 1: __syncthreads(); break; default: t[k] = 1; }} {_LAST}",
     "break from a switch of some": f"{_S} for (int j = 0; j < 3; ++j) switch (k) {{ case 1: t[k] = 0; continue; default: __syncthreads(); }} {_LAST}",
+    "some break from a switch": f"{_S} {_I} t[k] = in[i]; switch (n % 3) {{ case 1: if (k > 1) break; __syncthreads(); out[i] = t[0]; }}",
+    "some break from a switch within": f"{_S} {_I} switch (n) {{ case 1: {{ if (k) break; }} default: __syncthreads(); out[i] = t[0]; }}",
     "in an expression": f"{_S} (void)(k > 2 && (__syncthreads(), true)); {_LAST}",
     "in a function": f"{_S} t[k] = 1; __syncthreads(); waits(); {_LAST}",
     "in a function of some": f"{_S} __syncthreads(); if (k > 1) waits(); {_LAST}",
@@ -194,7 +208,7 @@ TOGETHER = {
     "volatile": f"{_I} if (i < n) out[i] = ((volatile const float*)in)[n];",
 }
 _HELPERS = """#define GUARD i < n
-struct Rows { float of[4]; };
+struct Rows { float of[4]; mutable float sum; };
 __device__ float kept;
 __shared__ float pool[64];
 __device__ void put(float* to, float value) { *to = value; }
@@ -208,14 +222,26 @@ __device__ unsigned whole() { return gridDim.x * blockDim.x; }
 struct Object { int v; constexpr Object(int a) : v(a) {} };
 __device__ float own(const float* p) { return p[blockIdx.x]; }
 """
+#: Of kernels that are only compiled for the GPU.
+_HOSTILE_HELPERS = """__device__ unsigned operator\"\"_on(unsigned long long a) { return blockIdx.x + a; }
+struct Leaves { float* p; __device__ ~Leaves() { p[blockIdx.x] += 1; } };
+__device__ void leave(float* p) { Leaves one{p}; }
+struct Placed { unsigned at = blockIdx.x; };
+__device__ float placed(float a, unsigned b = blockIdx.x);
+__device__ float placed(float a, unsigned b) { return a + b; }
+__device__ float placed_by(float a, float b = own(nullptr)) { return a + b; }
+struct Base { __device__ virtual float of(float a) { return a; } };
+__device__ float of_any(Base* one) { return one->of(1); }
+typedef __attribute__((address_space(3))) float lds_float;
+"""
 _HEAD = "(float* out, float* more, const float* in, int n, Rows rows)"
 
 
-def _text(bodies: dict[str, str]) -> str:
+def _text(bodies: dict[str, str], helpers: str = "") -> str:
     kernels = (
         f"__global__ void k{number}{_HEAD} {{\n  {body}\n}}" for number, body in enumerate(bodies.values())
     )
-    return "#include <hip/hip_runtime.h>\n" + _HELPERS + "\n".join(kernels) + "\n"
+    return f"#include <hip/hip_runtime.h>\n{_HELPERS}{helpers}" + "\n".join(kernels) + "\n"
 
 
 def _read(rpl_require, folder: Path, text: str) -> CompilerReading:
@@ -244,7 +270,7 @@ _PROVEN = {"wide-elements": "element", "coarsening": "block"}
     ids=["wide-elements", "coarsening"],
 )
 def test_hostile_kernels_are_refused(rpl_require, tmp_path, transformation, hostile):
-    text = _text(hostile)
+    text = _text(hostile, _HOSTILE_HELPERS)
     offered = _offered(transformation, text, _read(rpl_require, tmp_path, text))
     named = {what: offered[f"k{number}"] for number, what in enumerate(hostile)}
     assert {what for what, found in named.items() if any(one.allowed or one.edits for one in found)} == set()
@@ -278,7 +304,7 @@ def test_harmless_twins_are_offered_and_keep_their_results(rpl_require, tmp_path
         assert _results(compiler, edited, tmp_path, len(harmless)) == before
         # The run can tell: with one element or block left out nothing agrees.
         wrong = re.sub(
-            r"rpl_k < [24];|rpl_blocks(?:, __syncthreads\(\))?\) \{", lambda m: _WRONG[m[0][-1]], edited
+            r"rpl_k < [24];|rpl_blocks(?:, ::__syncthreads\(\))?\) \{", lambda m: _WRONG[m[0][-1]], edited
         )
         other = _results(compiler, wrong, tmp_path, len(harmless))
         assert all(a != b for a, b in zip(before, other, strict=True))
@@ -289,7 +315,8 @@ _WRONG = {";": "rpl_k < 1;", "{": "2 * rpl_blocks) {"}
 
 _TURNED = _text({"": SHARED_HARMLESS["turned around"]})
 _WRONG_BLOCKS = (
-    (b", __syncthreads()) {", b") {"),
+    (b", ::__syncthreads()) {", b") {"),
+    (b"(+rpl_block)", b"rpl_block"),
     (b"if (blockIdx.x >= rpl_blocks) return; ", b""),
     (b"(gridDim.x + 1u) / 2u", b"(gridDim.x + 1u) / 3u"),
     (b"rpl_block < gridDim.x", b"rpl_block <= gridDim.x"),
@@ -346,9 +373,9 @@ def test_nobody_begins_with_the_next_block_before_all_are_done(rpl_require, tmp_
     text = _text(bodies)
     offered = _offered(Coarsening(), text, _read(rpl_require, tmp_path, text))
     edited = apply_edits(text.encode(), [edit for found in offered.values() for edit in found[0].edits])
-    assert edited.count(b"rpl_block += rpl_blocks, __syncthreads())") == len(bodies)
+    assert edited.count(b"rpl_block += rpl_blocks, ::__syncthreads())") == len(bodies)
     hurried = edited.replace(
-        b"rpl_block += rpl_blocks, __syncthreads())", b"rpl_block += rpl_blocks)"
+        b"rpl_block += rpl_blocks, ::__syncthreads())", b"rpl_block += rpl_blocks)"
     ).decode()
     compiler = rpl_require("clang++-22")
     before, after = (_results(compiler, version, tmp_path, len(bodies)) for version in (text, hurried))
@@ -361,9 +388,76 @@ def test_each_block_begins_with_the_arguments_of_the_launch(rpl_require, tmp_pat
     offered = _offered(Coarsening(), text, _read(rpl_require, tmp_path, text))
     edited = apply_edits(text.encode(), [edit for found in offered.values() for edit in found[0].edits])
     compiler, count = rpl_require("clang++-22"), len(ARGUMENTS_CHANGE)
-    kept = re.sub(r" auto (\w+) = rpl_first_\1;", "", edited.decode())
+    kept = re.sub(r" decltype\((\w+)\) \1 = rpl_first_\1;", "", edited.decode())
     before, after = (_results(compiler, version, tmp_path, count) for version in (text, kept))
     assert all(a != b for a, b in zip(before, after, strict=True))
+
+
+def test_a_constant_argument_may_change_as_well(rpl_require, tmp_path):
+    """In a member that is ``mutable``; and it stays constant for whoever is called with it."""
+    text = _text({"": f"{_I} rows.sum += i + 1; out[i] = rows.sum + sizeof(kind(rows));"})
+    text = text.replace("Rows rows)", "const Rows rows)")
+    text = text.replace(
+        "__global__",
+        "__device__ char kind(const Rows&) { return 1; } __device__ int kind(Rows&) { return 1; }\n__global__",
+        1,
+    )
+    (found,) = _offered(Coarsening(), text, _read(rpl_require, tmp_path, text)).values()
+    assert found[0].allowed, found[0].guards
+    edited = apply_edits(text.encode(), found[0].edits).decode()
+    compiler = rpl_require("clang++-22")
+    before, after, kept, loose = (
+        _results(compiler, version, tmp_path, 1)
+        for version in (
+            text,
+            edited,
+            edited.replace(" decltype(rows) rows = rpl_first_rows;", ""),
+            edited.replace("decltype(rows) rows", "auto rows"),
+        )
+    )
+    assert before == after
+    assert before not in (kept, loose)
+
+
+@pytest.mark.parametrize(
+    ("declared", "body"),
+    [("int& n", "n = 1; out[i] = 2;"), ("Counts n", "n.v -= 1; out[i] = n.v;")],
+    ids=["by reference", "counts its copies"],
+)
+def test_an_argument_that_is_no_plain_copy_refuses(rpl_require, tmp_path, declared, body):
+    counts = "struct Counts { int v; __device__ Counts(const Counts& o) : v(o.v + 1) {} };\n"
+    text = _text({"": f"{_I} {body}"}).replace("int n,", f"{declared},")
+    text = text.replace("__global__", f"{counts}__global__", 1)
+    reason = _read(rpl_require, tmp_path, text).block_work("k0")
+    assert reason == "the parameter n may change and is no copy"
+
+
+def test_an_index_that_the_file_declares_refuses(rpl_require, tmp_path):
+    text = _text({"": "out[blockIdx.x] = threadIdx.x;"})
+    own = "#undef blockIdx\nstruct Own { unsigned x; };\n__device__ const Own blockIdx = {3};\n__global__"
+    reading = _read(rpl_require, tmp_path, text.replace("__global__", own, 1))
+    assert reading.block_work("k0") == "blockIdx is a variable of the file"
+
+
+def test_the_new_text_means_what_the_proof_is_about(rpl_require, tmp_path):
+    """The block is no variable for whoever is called with it, and the barrier is HIP's in every namespace."""
+    text = _text(
+        {"": f"static_assert(sizeof(kind(blockIdx.x)) == 1); {_S} t[k] = 1; ::__syncthreads(); {_LAST}"}
+    )
+    text = text.replace(
+        "__global__",
+        "__device__ char kind(const unsigned&) { return 1; } __device__ int kind(unsigned&) { return 1; }\nnamespace strict {\n"
+        "__device__ void __syncthreads() = delete;\n__global__",
+        1,
+    )
+    text += "}\n"
+    reading = _read(rpl_require, tmp_path, text)
+    (found,) = _offered(Coarsening(), text, reading).values()
+    assert found[0].allowed, found[0].guards
+    meaning = MeaningJudge(reading.front_end, text.encode()).judge(
+        apply_edits(text.encode(), found[0].edits), found[0].declares
+    )
+    assert meaning.passed, [verdict for verdict in meaning.verdicts if not verdict.passed]
 
 
 @pytest.mark.long

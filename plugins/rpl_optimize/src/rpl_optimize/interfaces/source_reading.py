@@ -89,12 +89,14 @@ class BlockWork:
             f"{''.join(f'const auto rpl_first_{name} = {name}; ' for name in self.changed)}"
             "for (unsigned rpl_block = blockIdx.x; rpl_block < gridDim.x; rpl_block += rpl_blocks"
             # Whoever has nothing more to do with a block comes here, by ``continue`` as well.
-            f"{', __syncthreads()' if self.waits else ''}) {{"
-            f"{''.join(f' auto {name} = rpl_first_{name};' for name in self.changed)}"
+            f"{', ::__syncthreads()' if self.waits else ''}) {{"
+            # Within its declaration a name still means the parameter: the type is its own, ``const`` as well.
+            f"{''.join(f' decltype({name}) {name} = rpl_first_{name};' for name in self.changed)}"
         )
         edits = [
             (begin, begin, head.encode()),
-            *((place.begin, place.end, b"rpl_block") for place in self.blocks),
+            # A number as ``blockIdx.x`` is one, and no variable that a reference could change.
+            *((place.begin, place.end, b"(+rpl_block)") for place in self.blocks),
             *((place.begin, place.end, b"continue") for place in self.returns),
             (end, end, b"} "),
         ]

@@ -95,9 +95,10 @@ def _left(assignment: Node) -> Node:
 
 @attrs.define(eq=False)
 class _Walk:
-    """``differ`` are ids of variables, ``torn`` those of loops that some work-items leave before others.
+    """``differ`` are ids of variables, ``torn`` those of what some work-items leave before others.
 
-    ``left``: some have left the kernel. ``apart``, of a statement: not all come to it.
+    ``left``: some have left the kernel. Of a statement: not all come to it (``apart``), and the loops and
+    each ``switch`` that it stands in (``around``).
     """
 
     text: bytes
@@ -109,31 +110,33 @@ class _Walk:
     left: bool = False
     found: Node | None = None
 
-    def statement(self, node: Node, loops: tuple[str, ...], *, apart: bool) -> None:
+    def statement(self, node: Node, around: tuple[Node, ...], *, apart: bool) -> None:
         kind, parts = node.get("kind"), children(node)
         apart = apart or self.left
         if kind in {"IfStmt", "SwitchStmt"}:
             first = len(parts) - (2 if node.get("hasElse") else 1)  # behind the condition
             for part in parts[:first]:
-                self.statement(part, loops, apart=apart)
-            under = apart or not self.same(parts[first - 1])
+                self.statement(part, around, apart=apart)
+            under = apart or node["id"] in self.torn or not self.same(parts[first - 1])
+            inner = (*around, node) if kind == "SwitchStmt" else around
             for part in parts[first:]:
-                self.statement(part, loops, apart=under)
+                self.statement(part, inner, apart=under)
         elif kind in _LOOPS:
             condition = parts[{"ForStmt": -3, "WhileStmt": -2, "DoStmt": -1}[str(kind)]]
             whole = not condition.get("kind") or self.same(condition)  # of for (;;) it is empty
             inside = apart or node["id"] in self.torn or not whole
             for part in parts:
-                self.statement(part, (*loops, node["id"]), apart=inside)
+                self.statement(part, (*around, node), apart=inside)
         elif kind in _JUMPS:
-            # It may leave a switch only: that the loop is torn is the safe answer.
-            self.torn.update(loops[-1:] if apart else ())
+            # It may leave a switch only: that the loop around it is torn, too, is the safe answer.
+            nearest = max((at for at, one in enumerate(around) if one.get("kind") in _LOOPS), default=0)
+            self.torn.update(one["id"] for one in around[nearest:] if apart)
         elif kind == "ReturnStmt":
             self.left = self.left or apart
-            self.torn.update(loops if apart else ())
+            self.torn.update(one["id"] for one in around if apart)
         elif kind in {"CompoundStmt", "DeclStmt", "CaseStmt", "DefaultStmt", "AttributedStmt", "NullStmt"}:
             for part in parts:
-                self.statement(part, loops, apart=apart)
+                self.statement(part, around, apart=apart)
         elif kind == "CallExpr" and self.is_barrier(node):
             if apart and self.found is None:
                 self.found = node

@@ -22,7 +22,7 @@ from rpl_optimize.interfaces.source_reading import BlockWork, ElementStore, Elem
 from rpl_optimize.source_meaning.functions import FUNCTIONS, body_of, children, type_name
 from rpl_optimize.source_meaning.syntax_dump import Node
 from rpl_optimize.source_meaning.uniform import not_for_all
-from rpl_optimize.source_meaning.unit import Unit
+from rpl_optimize.source_meaning.unit import Unit, last_name
 from rpl_optimize.source_meaning.value_ranges import Parents, below, ends_of, offset_of, plain
 from rpl_optimize.source_meaning.words import words_in
 
@@ -33,7 +33,11 @@ _COORDINATES = (
 )
 _COORDINATE = re.compile(rb"(%s)(?:\s*\.\s*([xyz]))?" % _COORDINATES.encode())
 _WORD = re.compile(_COORDINATES)
-_CONSTANT = re.compile(r"const [^*&]*|.*[*]\s*const")
+#: A class may have members that change in spite of it (``mutable``).
+_CONSTANT = re.compile(
+    r"const (?:(?:unsigned |signed )?(?:char|short|int|long|long long|__int128)|bool|float|double|_Float16)"
+    r"|.*[*]\s*const"
+)
 #: Functions without a body that compute their result from their arguments alone: AMD's math library, clang's
 #: builtins but those that ask the hardware or reach memory.
 _PURE = re.compile(
@@ -47,6 +51,7 @@ _NOT_FOLLOWED = frozenset(
         *("LambdaExpr", "StmtExpr", "GCCAsmStmt", "MSAsmStmt", "GotoStmt", "IndirectGotoStmt", "LabelStmt"),
         *("CXXTryStmt", "CXXThrowExpr", "CXXNewExpr", "CXXDeleteExpr", "AtomicExpr", "CXXForRangeStmt"),
         *("CXXConstructExpr", "CXXTemporaryObjectExpr", "CXXOperatorCallExpr", "RecoveryExpr"),
+        *("CXXBindTemporaryExpr", "CXXDefaultInitExpr", "UserDefinedLiteral"),
     )
 )
 _LOOPS = frozenset(("ForStmt", "WhileStmt", "DoStmt", "SwitchStmt"))
@@ -69,6 +74,11 @@ def block_work(unit: Unit, text: bytes, kernel: str, *, whole: bool = True) -> B
     returns = {place for work in works for place in work.returns}  # an instance may lack one (if constexpr)
     changed = {name: None for work in works for name in work.changed}
     ordered = tuple(sorted(returns, key=lambda place: place.begin))
+    # Behind a directive, or in a branch of no instance, there may be one for another GPU.
+    body = works[0].body
+    words = {body.begin + at for at, word in words_in(body.of(text)) if word == b"return"}
+    if not words <= {place.begin for place in returns}:
+        return "a return stands in it that none of its instances has"
     waits = any(work.waits for work in works)
     return attrs.evolve(works[0], returns=ordered, changed=tuple(changed), waits=waits)
 
@@ -133,10 +143,17 @@ class _Kernel:
             kind, name = node.get("kind", ""), node.get("name")
             if kind in _NOT_FOLLOWED or kind.startswith("OMP"):
                 raise _RefusedError(f"line {self._line(node)} has what is not followed ({kind})")
-            if "volatile" in type_name(node):
-                raise _RefusedError(f"line {self._line(node)} has what is volatile")
+            special = self.called.special(node)
+            if special is not None:
+                raise _RefusedError(f"line {self._line(node)} has {special}")
             if kind in {"VarDecl", "ParmVarDecl"} and _WORD.fullmatch(str(name)):
                 raise _RefusedError(f"it has a variable of its own named {name}")
+            if (
+                kind == "DeclRefExpr"
+                and self.called.is_own(node["referencedDecl"])
+                and self._is_coordinate(node)
+            ):
+                raise _RefusedError(f"{node['referencedDecl'].get('name')} is a variable of the file")
             if kind == "VarDecl" and _is_kept(node) and not (self.together and _is_shared(node)):
                 raise _RefusedError(f"{name} is shared, or kept beyond one work-item")
             if kind == "DeclRefExpr" and not self._is_coordinate(node):
@@ -158,6 +175,8 @@ class _Kernel:
                 and not _CONSTANT.fullmatch(type_name(parameter))
                 and not _is_read(parents, array=False)
             ):
+                if "&" in type_name(parameter) or self.called.is_copied_by_code(parameter):
+                    raise _RefusedError(f"the parameter {parameter.get('name')} may change and is no copy")
                 names[str(parameter.get("name"))] = None
         return tuple(names)
 
@@ -178,8 +197,8 @@ class _Kernel:
 
     def _is_coordinate(self, node: Node) -> bool:
         """``blockIdx.x`` and the like, as the text says it; or a part of it."""
-        begin, end = ends_of(node)
-        return 0 <= begin < end and _COORDINATE.fullmatch(self.text[begin:end]) is not None
+        (begin, end), (first, last) = ends_of(node), ends_of(self.body)
+        return first < begin < end < last and _COORDINATE.fullmatch(self.text[begin:end]) is not None
 
     def coordinates(self, begin: int, end: int) -> Iterator[tuple[int, int, str]]:
         """Each index between two places: begin and end of its text, and ``block x`` and the like."""
@@ -217,6 +236,12 @@ def _is_read(parents: Parents, *, array: bool = True) -> bool:
     return False
 
 
+def _is_trivial(record: Node, member: str) -> bool:
+    """Whether the compiler writes a special member, and it does nothing but copy; of a mere declaration."""
+    data = record.get("definitionData")
+    return data is None or bool(data.get(member, {}).get("trivial"))
+
+
 @attrs.define(eq=False)
 class _Calls:
     """Functions by what they may do: compute from their arguments and load and store by them, or more.
@@ -246,8 +271,41 @@ class _Calls:
         linked = str((declared or {}).get("mangledName"))
         return not own and (self.unseen or re.fullmatch(r"_ZL?13__syncthreadsv", linked) is not None)
 
+    def special(self, node: Node) -> str | None:
+        """What makes a node one that is not followed, whatever stands around it."""
+        if "volatile" in type_name(node):
+            return "what is volatile"
+        if "address_space(3)" in type_name(node):
+            return "shared memory by its address"
+        classes: tuple[Node, ...] = ()
+        if node.get("kind") in {"VarDecl", "DecompositionDecl"}:
+            classes = self._classes(type_name(node))
+        elif node.get("kind") in {"CXXRecordDecl", "ClassTemplateSpecializationDecl"}:
+            classes = (node,)
+        return None if all(_is_trivial(one, "dtor") for one in classes) else "an object with a destructor"
+
+    def is_copied_by_code(self, variable: Node) -> bool:
+        parts = ("copyCtor", "dtor")
+        return any(not _is_trivial(one, part) for one in self._classes(type_name(variable)) for part in parts)
+
+    def _classes(self, name: str) -> tuple[Node, ...]:
+        """All that a type may be an object of, by its last name."""
+        last = last_name(name)
+        self.unseen |= last is not None and not self.whole
+        return () if last is None else tuple(self.unit.dump.classes(last))
+
+    def is_own(self, declared: Node) -> bool:
+        """Whether a variable is declared in the file itself."""
+        return declared.get("kind") == "VarDecl" and any(
+            one.node.get("id") == declared.get("id") for one in self.unit.own
+        )
+
     def problem(self, call: Node) -> str | None:
         callee = plain(children(call)[0])
+        objects = children(callee) if callee.get("kind") == "MemberExpr" else ()
+        classes = (one for part in objects for one in self._classes(type_name(part).removesuffix(" *")))
+        if any(one.get("definitionData", {}).get("isPolymorphic") for one in classes):
+            return f"{callee.get('name')}, of a class with virtual functions"
         identity = callee.get("referencedMemberDecl") or callee.get("referencedDecl", {}).get("id")
         if identity is None:
             return "a function that is not named"
@@ -273,7 +331,7 @@ class _Calls:
             kind = node.get("kind", "")
             if kind in _NOT_FOLLOWED or (kind == "VarDecl" and _is_kept(node)):
                 return name
-            if "volatile" in type_name(node):
+            if self.special(node) is not None:
                 return name
             if kind == "DeclRefExpr" and node["referencedDecl"].get("kind") == "VarDecl":
                 declared = self.variable(node["referencedDecl"]["id"])
