@@ -160,7 +160,7 @@ def test_everything_together_takes_at_most_260_mb(
     for path in packages.rglob("*"):
         if path.is_file() and not path.is_symlink():
             taken[path.relative_to(packages).parts[0]] += -(-path.stat().st_size // 4096) * 4096
-    assert taken["rpl_native"] > 10e6
+    assert taken["rpl_native"] > 5e6  # the wheel holds the compiled parts
     told = ", ".join(f"{name} {size / 1e6:.0f}" for name, size in taken.most_common(12))
     assert sum(taken.values()) <= 260e6, f"{sum(taken.values()) / 1e6:.0f} MB: {told}"
     # What is left out says so.
