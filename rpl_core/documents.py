@@ -60,9 +60,9 @@ def _in_order(kinds: Iterable[Contribution[DocumentKind]]) -> Sequence[Contribut
     while left:
         waiting = {c.value.name for c in left}
         ready = [c for c in left if not waiting.intersection(c.value.after) - {c.value.name}]
-        for contract in ready or left[:1]:  # of a circle the first goes first
-            ordered.append(contract)
-            left.remove(contract)
+        for contribution in ready or left[:1]:  # of a circle the first goes first
+            ordered.append(contribution)
+            left.remove(contribution)
     return ordered
 
 
