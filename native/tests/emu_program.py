@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 import numpy as np
+
+from rpl_codeobject.kernel_code import CodeObject
+from rpl_codeobject.occupancy import LaunchAssumption
+from rpl_optimize.loop.binary_stage import guard_binary
 
 CORPUS = Path(__file__).parent / "emu_corpus"
 DEVICE = (
@@ -78,3 +83,19 @@ def kernels_of(code: Path) -> list[str]:
     return sorted(
         line.split()[-1].removesuffix(".kd") for line in listed.splitlines() if line.endswith(".kd")
     )
+
+
+def cooperation_refusals(
+    before: Sequence[CodeObject], after: Sequence[CodeObject], kernel: str, **declared: Any
+) -> list[str]:
+    """Why the optimizer's guards of machine code refuse how work-items of ``after`` cooperate."""
+    parts = guard_binary(
+        before,
+        after,
+        kernel,
+        launch=LaunchAssumption(),
+        architecture_of=lambda _: None,
+        must_change_loop=False,
+        **declared,
+    )
+    return [part.reason for part in parts if part.guard == "binary-cooperation" and not part.passed]

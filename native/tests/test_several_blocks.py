@@ -8,17 +8,15 @@ import numpy as np
 import pytest
 
 import rpl_testkit
-from rpl_codeobject.occupancy import LaunchAssumption
 from rpl_codeobject.reading import read_code_objects
 from rpl_optimize.interfaces.transformation import KernelSource
-from rpl_optimize.loop.binary_stage import guard_binary
 from rpl_optimize.source_meaning.front_end import FrontEnd
 from rpl_optimize.source_meaning.reading import CompilerReading
 from rpl_optimize.transform import apply_edits
 from rpl_testkit.requirements import require
 from rpl_transforms.coarsening import Coarsening
 
-from .emu_program import DEVICE, kernels_of
+from .emu_program import DEVICE, cooperation_refusals, kernels_of
 
 pytestmark = [pytest.mark.clang]
 
@@ -125,20 +123,8 @@ def test_the_build_may_repeat_what_was_declared_and_no_more(code):
     """As an edit of its own the same machine code is refused, and so is the one without the barrier."""
     old, several, hurried = (read_code_objects(code[name]) for name in ("one-block", "two-blocks", "hurried"))
 
-    def refused(after, kernel, *, repeated):
-        parts = guard_binary(
-            old,
-            after,
-            kernel,
-            launch=LaunchAssumption(),
-            architecture_of=lambda _: None,
-            must_change_loop=False,
-            repeated=repeated,
-        )
-        return [part.reason for part in parts if part.guard == "binary-cooperation" and not part.passed]
-
     for kernel in ("turned", "tiles", "total"):
-        assert refused(several, kernel, repeated=True) == []
-        assert refused(several, kernel, repeated=False)
-    (why,) = refused(hurried, "turned", repeated=True)
+        assert cooperation_refusals(old, several, kernel, repeated=True) == []
+        assert cooperation_refusals(old, several, kernel, repeated=False)
+    (why,) = cooperation_refusals(old, hurried, "turned", repeated=True)
     assert "without a barrier between" in why
